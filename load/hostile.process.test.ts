@@ -13,6 +13,7 @@ import {
   tokenAnswer,
 } from '../reference-server/non-implementations/tools.ts';
 import { serve } from '../reference-server/http/http.ts';
+import { pages } from '../reference-server/run/alter.ts';
 import { load, setting, test, writeTarget } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
 
@@ -23,7 +24,9 @@ const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--timeout', '1', '-
 const FAILING: Readonly<Record<string, SimulatedSettings>> = {
   'hangs during the run': { freeze: { fromSeconds: 1, forSeconds: 600 } },
   // Half of the pages are judged.
-  'returns wrong pages during the run': { disorderEvery: 3 },
+  'returns wrong pages during the run': {
+    fault: pages(({ items }, _query, number) => number % 3 === 0 && items.reverse()),
+  },
   'goes away during the run': {},
 };
 

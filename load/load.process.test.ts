@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { json, page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
+import { nextQuery } from '../reference-server/run/alter.ts';
 import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
@@ -184,11 +185,12 @@ test("trusts only the target file's certificates besides the system's", byTurns(
 });
 
 test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({ k6 }) => {
-  await using slow = await startSimulatedServer({ paging: 'offset', screenings: 30_000, pagingCost: 12 });
+  await using slow = await startSimulatedServer({ screenings: 30_000, deepPageMs: 300 });
   const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
-  await using cut = await startSimulatedServer({ paging: 'millisecond-cursor', screenings: 2000 });
+  const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
+  await using cut = await startSimulatedServer({ fault: cursor, screenings: 2000 });
   const session = await openSession(k6, cut.target);
   await paging.run(session, options);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');

@@ -3,14 +3,7 @@ import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
-import {
-  inOrder,
-  limited,
-  queueing,
-  stepsAgainst,
-  type VirtualRuns,
-  type VirtualTarget,
-} from '../zoo/targets.ts';
+import { limited, queueing, stepsAgainst, type VirtualTarget } from '../zoo/targets.ts';
 import { searchCapacity } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter } from './limiter-fit.ts';
@@ -22,7 +15,7 @@ const exponentialService = (workers: number, serviceMs: number) =>
 
 test('measures saturation only under a backlog', async () => {
   const samplesAt = async (rate: number) =>
-    (await stepsAgainst(inOrder(queueing(exponentialService(2, 10), 3)), 3)(rate, 10)).samples;
+    (await stepsAgainst(queueing(exponentialService(2, 10), 3), 3)(rate, 10)).samples;
   const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
   expect(saturation(quiet, 10)).toBeUndefined();
   expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
@@ -61,16 +54,16 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
 
 const search = (steps: RunStep, more: object = {}) =>
   searchCapacity(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more });
-const searchOf = (target: VirtualRuns, more?: object) => search(stepsAgainst(target, 1), more);
+const searchOf = (target: VirtualTarget, more?: object) => search(stepsAgainst(target, 1), more);
 
 test('capacity: reports none-found if the highest rate holds', async () => {
   const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
-  const found = await searchOf(inOrder(fast), { maxRate: 100 });
+  const found = await searchOf(fast, { maxRate: 100 });
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
 test('capacity: one void step does not affect the others', async () => {
-  const right = stepsAgainst(inOrder(queueing(exponentialService(3, 20), 2)), 2);
+  const right = stepsAgainst(queueing(exponentialService(3, 20), 2), 2);
   let steps = 0;
   const found = await search(async (rate, seconds) => {
     steps += 1;
@@ -82,7 +75,7 @@ test('capacity: one void step does not affect the others', async () => {
 });
 
 test('capacity: confirms no figure if every step is void', async () => {
-  const right = stepsAgainst(inOrder(queueing(exponentialService(1, 400), 2)), 2);
+  const right = stepsAgainst(queueing(exponentialService(1, 400), 2), 2);
   const found = await search(async (rate, seconds) => ({
     ...(await right(rate, seconds)),
     void: 'the machine is busy',

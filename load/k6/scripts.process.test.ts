@@ -14,6 +14,7 @@ import {
   withTokenEndpoint,
 } from '../../reference-server/non-implementations/tools.ts';
 import { type Handler, serve } from '../../reference-server/http/http.ts';
+import { pages } from '../../reference-server/run/alter.ts';
 import { writeScripts } from '../commands/write.ts';
 import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
 import { load, openSession, setting, test } from '../zoo/setting.ts';
@@ -186,7 +187,7 @@ test('passes k6 the variables of its outputs, and no credentials', () => {
 
 const OUT = "--out sends k6's metrics to the output, with findings by requirement";
 test(OUT, byTurns(OUT), async () => {
-  await using at = await setting({ disorderEvery: 1 });
+  await using at = await setting({ fault: pages(({ items }) => void items.reverse()) });
   const metrics = join(at.directory, 'metrics.json');
   const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
   expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);

@@ -4,12 +4,12 @@ import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/fi
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
 import {
+  ADMITS,
   adaptive,
   banning,
   collapsing,
   type Draw,
   failingRandomly,
-  inOrder,
   leakyBucket,
   limited,
   limitingConcurrency,
@@ -23,6 +23,7 @@ import {
   slowRandomly,
   stepsAgainst,
   type VirtualRuns,
+  type VirtualTarget,
   warming,
 } from './targets.ts';
 
@@ -32,12 +33,13 @@ interface Simulated {
   readonly truth: number | readonly [low: number, high: number];
   /** The highest rate at which the SLO holds if 429 is an error, for a figure that does not claim a quota. */
   readonly withinSlo?: () => number;
-  readonly target: VirtualRuns;
+  readonly target: Target;
   /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
   readonly truthFromSeconds?: number;
   readonly settings?: Partial<SearchSettings>;
 }
 
+type Target = VirtualTarget | VirtualRuns;
 type DrawCapacity = (index: number, random: () => number) => Simulated;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
@@ -66,7 +68,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 function trueCapacity(service: ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
-    return simulatedCapacity((seed) => inOrder(queueing(service, seed)), saturation, SLO, 300);
+    return simulatedCapacity((seed) => queueing(service, seed), saturation, SLO, 300);
   let [low, high] = [0, saturation];
   for (let round = 0; round < 40; round += 1) {
     const rate = (low + high) / 2;
@@ -87,18 +89,18 @@ function shareLaterThan(workers: number, mu: number, rate: number, t: number): n
   return Math.exp(-mu * t) * (1 + waits * both);
 }
 
-/** A server whose true capacity is computed by simulation. */
+/** A server whose true capacity is computed by simulation, up to `maxRate`, in runs of some seconds. */
 const simulated = (
   name: string,
   index: number,
-  create: (seed: number) => VirtualRuns,
+  create: (seed: number) => Target,
   maxRate: number,
-  seconds?: number,
+  seconds = 120,
 ): Simulated => ({ name, truth: simulatedCapacity(create, maxRate, SLO, seconds), target: create(index) });
 
 function withQuota(name: string, limiter: LimiterSettings, declares = false): Simulated {
   const truth = (limiter.limit * 1000) / limiter.windowMs;
-  const create = () => inOrder(limited(limiter, { declares }));
+  const create = () => limited(limiter, { declares });
   return { name, truth, target: create(), withinSlo: () => simulatedCapacity(create, truth, SLO, 120) };
 }
 
@@ -106,34 +108,30 @@ const rejecting = (service: ServiceSettings, limit: number, status: 429 | 503, i
   simulated(
     `${status} beyond ${limit} at the same time, ${described(service)}`,
     index,
-    (seed) => inOrder(limitingConcurrency(queueing(service, seed), limit, status)),
+    (seed) => limitingConcurrency(queueing(service, seed), limit, status),
     saturationOf(service),
-    120,
   );
 
 const CLASSES = {
   queues: (index, random) => {
     const service = drawService(random);
-    const target = inOrder(queueing(service, index));
-    return { name: described(service), truth: trueCapacity(service), target };
+    return { name: described(service), truth: trueCapacity(service), target: queueing(service, index) };
   },
   sharing: (index, random) => {
     const service = drawService(random);
     const name = `${described(service)}, shared`;
-    return simulated(name, index, (seed) => sharing(service, seed), saturationOf(service));
+    return simulated(name, index, (seed) => sharing(service, seed), saturationOf(service), 60);
   },
   overload: (index, random) => {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
-    const create = (seed: number) => inOrder(collapsing(service, growth, seed));
+    const create = (seed: number) => collapsing(service, growth, seed);
+    // Whether a run collapses is chance: from the rate that nearly all runs keep to the one that half of them keep.
+    const [low, high] = [0.9, 0.5].map((share) => simulatedCapacity(create, saturation, SLO, 60, share));
     return {
       name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
-      // Whether a run collapses is chance: from the rate that nearly all runs keep to the one that half of them keep.
-      truth: [
-        simulatedCapacity(create, saturation, SLO, 60, 0.9),
-        simulatedCapacity(create, saturation, SLO),
-      ],
+      truth: [low!, high!],
       target: create(index),
     };
   },
@@ -153,29 +151,28 @@ const CLASSES = {
     return {
       name: `500 to ${percent(share)} at any rate`,
       truth: share > SLO.errorRate ? 0 : trueCapacity(service),
-      target: inOrder(failingRandomly(share, 500, queueing(service, index), index)),
+      target: failingRandomly(share, 500, queueing(service, index), index),
     };
   },
   tails: (index, random) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const saturation = 100 + 300 * random();
     const service = exponentialService(saturation, 4);
-    const create = (seed: number) => inOrder(slowRandomly(share, 900, service, seed));
     const name = `${percent(share)} slow at any rate`;
+    const create = (seed: number) => slowRandomly(share, 900, service, seed);
     return share > 0.01
       ? { name, truth: 0, target: create(index) }
-      : simulated(name, index, create, saturation);
+      : simulated(name, index, create, saturation, 60);
   },
   warming: (index, random) => {
     const before = 60 + 90 * random();
     const after = before * (2 + 2 * random());
     const fromSeconds = 20 + 180 * random();
     const untilSeconds = fromSeconds + (index % 2) * 100 * random();
-    const service = exponentialService(before, 2);
     return {
       name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
       truth: trueCapacity(exponentialService(after, 2)),
-      target: inOrder(warming(service, after / before, [fromSeconds, untilSeconds], index)),
+      target: warming(exponentialService(before, 2), after / before, [fromSeconds, untilSeconds], index),
       truthFromSeconds: untilSeconds,
     };
   },
@@ -193,7 +190,7 @@ const CLASSES = {
     return {
       name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
       truth: trueCapacity(service),
-      target: inOrder(queueing(service, index)),
+      target: queueing(service, index),
       settings: { maxRate, startRate: maxRate },
     };
   },
@@ -204,24 +201,17 @@ const CLASSES = {
     return {
       name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
       truth: trueCapacity(service),
-      target: inOrder(refusingConnections(atSeconds, 3, queueing(service, index))),
+      target: refusingConnections(atSeconds, 3, queueing(service, index)),
     };
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
   tenants: (index, random) => {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
-    const pages = 1 + 1.5 * random();
-    const tokensPerPoll = 0.02 + 0.1 * random();
-    const settings = {
-      pages,
-      tokensPerPoll,
-      tokenPrice: 1,
-      backfills: index % 3,
-      backfillWork: 1 + 3 * random(),
-    };
-    const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${settings.backfills} back-fills`;
+    const [pages, tokensPerPoll, backfills] = [1 + 1.5 * random(), 0.02 + 0.1 * random(), index % 3];
+    const settings = { pages, tokensPerPoll, tokenPrice: 1, backfills, backfillWork: 1 + 3 * random() };
+    const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`;
     const maxRate = saturationOf(service) / (pages + tokensPerPoll);
-    return simulated(name, index, (seed) => polled(service, settings, seed), maxRate, 120);
+    return simulated(name, index, (seed) => polled(service, settings, seed), maxRate);
   },
   /** 429 without a quota: an adaptive concurrency limit, and a ban after a rejection. */
   feedback: (index, random) => {
@@ -230,10 +220,10 @@ const CLASSES = {
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
       const name = `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`;
-      return simulated(name, index, (seed) => inOrder(adaptive(service, slowMs, seed)), saturation, 120);
+      return simulated(name, index, (seed) => adaptive(service, slowMs, seed), saturation);
     }
     const [limit, windowSeconds, outSeconds] = BANS[(index >> 1) % BANS.length]!;
-    const create = () => inOrder(banning(limit, windowSeconds * 1000, outSeconds * 1000));
+    const create = () => banning(limit, windowSeconds * 1000, outSeconds * 1000);
     const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
     return simulated(name, index, create, limit / windowSeconds, 300);
   },
@@ -245,27 +235,25 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
   (index, random) => {
     const service = exponentialService(150 + 150 * random(), 3);
     const [everyMs, forMs] = [8000, 100 + 100 * random()];
-    const create = (seed: number) => inOrder(pausing(everyMs, forMs, queueing(service, seed)));
     const name = `${described(service)}, stops for ${forMs.toFixed(0)} ms every 8 s`;
-    return simulated(name, index, create, saturationOf(service), 120);
+    const create = (seed: number) => pausing(everyMs, forMs, queueing(service, seed));
+    return simulated(name, index, create, saturationOf(service));
   },
   (index, random) => {
     const service = exponentialService(100 + 150 * random(), 3);
     const busy = 1.2 + 0.4 * random();
-    const create = (seed: number) =>
-      inOrder(queueing(service, seed, (atMs) => (atMs % 40_000 < 10_000 ? busy : 1)));
     const name = `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`;
-    return simulated(name, index, create, saturationOf(service), 120);
+    const slowdown = (atMs: number): number => (atMs % 40_000 < 10_000 ? busy : 1);
+    return simulated(name, index, (seed) => queueing(service, seed, slowdown), saturationOf(service));
   },
   (index, random) => {
-    const perSecond = 60 + 60 * random();
+    const service = exponentialService(60 + 60 * random(), 3);
     const grows = 0.3 + 0.5 * random();
-    const service = exponentialService(perSecond, 3);
     const truth = trueCapacity(service);
     return {
       name: `${described(service)}, ${percent(grows)} slower after 5 min`,
       truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
-      target: inOrder(queueing(service, index, (atMs) => 1 + (grows * atMs) / 300_000)),
+      target: queueing(service, index, (atMs) => 1 + (grows * atMs) / 300_000),
     };
   },
   (index, random) => {
@@ -274,29 +262,20 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     return {
       name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
       truth: trueCapacity({ ...service, workers: 8 }),
-      target: inOrder(queueing(service, index, (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)))),
+      target: queueing(service, index, (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs))),
       truthFromSeconds: (3 * everyMs) / 1000,
     };
   },
   (index, random) => {
     const perSecond = 40 + 60 * random();
-    const create = () => inOrder(leakyBucket(perSecond, 100, true));
-    return simulated(
-      `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
-      index,
-      create,
-      perSecond,
-      120,
-    );
+    const name = `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`;
+    return simulated(name, index, () => leakyBucket(perSecond, 100, true), perSecond);
   },
   (_, random) => {
     const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
     const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
-    return {
-      name: `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`,
-      truth: 10,
-      target: inOrder(limited([fast, ...limits])),
-    };
+    const name = `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`;
+    return { name, truth: 10, target: limited([fast, ...limits]) };
   },
   (index, random) => {
     const [limit, windowMs] = [300 + 300 * random(), 10_000];
@@ -308,17 +287,17 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
       name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
       // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
       truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
-      target: inOrder((atMs) => {
+      target: (atMs) => {
         for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared(lastMs);
         return shared(atMs);
-      }),
+      },
     };
   },
   (index, random) => {
     const service = exponentialService(100 + 200 * random(), 4);
     const share = 0.01 + 0.03 * random();
-    const create = (seed: number) => inOrder(slowRandomly(share, 250, service, seed));
-    return simulated(`${percent(share)} miss the cache`, index, create, saturationOf(service), 120);
+    const create = (seed: number) => slowRandomly(share, 250, service, seed);
+    return simulated(`${percent(share)} miss the cache`, index, create, saturationOf(service));
   },
 ];
 
@@ -326,13 +305,16 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
 const REFUSALS: readonly DrawCapacity[] = [
   (index, random) => {
     const workers = 10 + Math.floor(30 * random());
-    const serviceMs = 20 + 80 * random();
-    return rejecting({ workers, serviceMs, distribution: 'exponential' }, workers, 429, index);
+    const service = exponentialService((workers * 1000) / (20 + 80 * random()), workers);
+    return rejecting(service, workers, 429, index);
   },
   (index, random) => {
     const share = 0.01 + 0.14 * random();
-    const target = failingRandomly(share, 429, () => ({ latencyMs: 5, status: 200 }), index);
-    return { name: `429 to ${percent(share)} at any rate`, truth: 0, target: inOrder(target) };
+    return {
+      name: `429 to ${percent(share)} at any rate`,
+      truth: 0,
+      target: failingRandomly(share, 429, ADMITS, index),
+    };
   },
   (_, random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
@@ -343,11 +325,10 @@ const REFUSALS: readonly DrawCapacity[] = [
     const saturation = 80 + 200 * random();
     const limit = Math.round(saturation * (0.6 + 0.8 * random()));
     const service = exponentialService(saturation, 2);
-    const bucket = { kind: 'token-bucket', limit, windowMs: 1000 } as const;
     return {
       name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
       truth: Math.min(limit, trueCapacity(service)),
-      target: inOrder(limited(bucket, { rest: queueing(service, index) })),
+      target: limited({ kind: 'token-bucket', limit, windowMs: 1000 }, { rest: queueing(service, index) }),
     };
   },
   (index, random) => {

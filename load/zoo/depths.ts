@@ -4,68 +4,37 @@ import { randomSource } from '../k6/lib/random.ts';
 import type { Draw } from './targets.ts';
 
 interface PageWork {
-  /** Rows of the tenant before the page, of the window before the page, and of the window from the page on. */
+  /** Rows of the tenant before the page, and of the window from the page on. */
   readonly rowsBefore: number;
-  readonly rowsSkipped: number;
   readonly rowsLeft: number;
+  /** Whether it continues a traversal, which began with the tenant's first row. */
   readonly resumed: boolean;
+  /** Short windows that the database has answered so far. */
+  readonly shortWindows: number;
 }
 
-/** Extra milliseconds of one page. */
-type PageCost = (work: PageWork) => number;
-
-const MS_PER_ROW = { offset: 0.0008, orForm: 0.0006, sort: 0.0006, count: 0.0006, bitmap: 0.0007 };
+const MS_PER_ROW = 0.0007;
 /** PostgreSQL plans a prepared statement for its parameters five times before it considers a generic plan. */
 const CUSTOM_PLANS = 5;
 const SHORT_WINDOW_ROWS = 2000;
 
-/** The cost by defect, with the state of a database, and the shape that it causes. */
-const DEFECTS = {
-  offset: [
-    'grows-with-depth',
-    () =>
-      ({ rowsSkipped }) =>
-        rowsSkipped * MS_PER_ROW.offset,
-  ],
-  // With few rows left the planner scans the index from its other end.
+/** By defect: the shape that it causes, and the number of rows that it reads in vain. */
+const DEFECTS: Readonly<Record<string, readonly [Shape, (work: PageWork) => number]>> = {
+  offset: ['grows-with-depth', ({ rowsBefore, resumed }) => (resumed ? rowsBefore : 0)],
   'or-form': [
     'grows-with-depth',
-    () =>
-      ({ resumed, rowsBefore, rowsLeft }) =>
-        resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore * MS_PER_ROW.orForm : 0,
+    // With few rows left the planner scans the index from its other end.
+    ({ resumed, rowsBefore, rowsLeft }) =>
+      resumed && rowsLeft > 0.04 * (rowsBefore + rowsLeft) ? rowsBefore : 0,
   ],
-  'sort-by-text': [
-    'slow-on-long-windows',
-    () =>
-      ({ rowsLeft }) =>
-        rowsLeft * MS_PER_ROW.sort,
-  ],
+  'sort-by-text': ['slow-on-long-windows', ({ rowsLeft }) => rowsLeft],
   'generic-plan': [
     'slow-on-long-windows',
-    () => {
-      let shortWindows = 0;
-      return ({ rowsLeft }) => {
-        if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
-        return shortWindows >= CUSTOM_PLANS ? rowsLeft * MS_PER_ROW.bitmap : 0;
-      };
-    },
+    ({ shortWindows, rowsLeft }) => (shortWindows >= CUSTOM_PLANS ? rowsLeft : 0),
   ],
-  'count-first': [
-    'slow-first-page',
-    () =>
-      ({ rowsLeft, resumed }) =>
-        resumed ? 0 : rowsLeft * MS_PER_ROW.count,
-  ],
-} as const satisfies Record<string, readonly [Shape, () => PageCost]>;
-
-/** `millisecond-cursor` costs nothing, but repeats items. */
-export type PagingDefect = keyof typeof DEFECTS | 'millisecond-cursor';
-
-/** `factor` multiplies the cost of each row, so that fewer rows show the same shape. */
-export function pageCost(defect: PagingDefect | undefined, factor = 1): PageCost {
-  const cost = defect === undefined || defect === 'millisecond-cursor' ? () => 0 : DEFECTS[defect][1]();
-  return (work) => cost(work) * factor;
-}
+  'count-first': ['slow-first-page', ({ rowsLeft, resumed }) => (resumed ? 0 : rowsLeft)],
+};
+const RIGHT = ['flat', () => 0] as const;
 
 const PAGE_SIZE = 500;
 
@@ -86,19 +55,20 @@ const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
 
 export const DEPTH_SERVERS = {
   depths: (index, random, seed) => {
-    const names = Object.keys(DEFECTS) as (keyof typeof DEFECTS)[];
+    const names = Object.keys(DEFECTS);
     const defect = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
     const environments = Object.entries(ENVIRONMENTS);
     const [around, environment] = environments[(index >> 1) % environments.length]!;
     const rttMs = 80 * random();
     const walkPages = [26, 60, 150, 400][Math.floor(4 * random())]! * (defect ? 4 : 1);
     const baseMs = 1 + 3 * random();
-    const shape = defect ? DEFECTS[defect][0] : 'flat';
+    const [shape, rowsInVain] = defect ? DEFECTS[defect]! : RIGHT;
     return {
       name: `${defect ?? 'a right query'}, ${around}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
       truth: shape,
       judge: () => {
-        const found = depthShape(read({ walkPages, rttMs, baseMs }, pageCost(defect), environment, seed));
+        const costMs = (work: PageWork): number => baseMs + MS_PER_ROW * rowsInVain(work);
+        const found = depthShape(read(walkPages, rttMs, costMs, environment, seed));
         const { deep, long, settled } = found.ratios;
         return {
           found: `${found.shape}, ${[deep, long, settled].map((ratio) => ratio.toFixed(2)).join(' ')}`,
@@ -111,55 +81,52 @@ export const DEPTH_SERVERS = {
 
 /** Sends the requests of the scenario: a traversal with pairs, then pairs of windows, before and after short windows. */
 function read(
-  { walkPages, rttMs, baseMs }: { walkPages: number; rttMs: number; baseMs: number },
-  cost: PageCost,
+  walkPages: number,
+  rttMs: number,
+  costMs: (work: PageWork) => number,
   environment: Environment,
   seed: number,
 ) {
   const random = randomSource(seed);
   const rows = walkPages * PAGE_SIZE;
-  let request = 0;
-  const ask = (
-    rowsBefore: number,
-    rowsLeft: number,
-    skipped: number,
-    resumed: boolean,
-    again = false,
-  ): number => {
+  let [request, shortWindows] = [0, 0];
+  const ask = (rowsBefore: number, rowsLeft: number, resumed = false, again = false): number => {
     request += 1;
-    const work = baseMs + cost({ rowsBefore, rowsSkipped: skipped, rowsLeft, resumed });
+    if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
     const factor = environment(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
-    return rttMs + work * factor + 1.5 * random();
+    return rttMs + costMs({ rowsBefore, rowsLeft, resumed, shortWindows }) * factor + 1.5 * random();
+  };
+  /** Reads two pages at the same position, in this order or reversed. */
+  const both = (
+    reversed: boolean,
+    one: (again: boolean) => number,
+    other: (again: boolean) => number,
+  ): readonly [oneMs: number, otherMs: number] => {
+    if (!reversed) return [one(false), other(true)];
+    const otherMs = other(false);
+    return [one(true), otherMs];
   };
   const pages = Array.from({ length: walkPages }, (_, depth): DeepPage => {
     const before = depth * PAGE_SIZE;
-    const deep = (again = false): number => ask(before, rows - before, before, depth > 0, again);
+    const deep = (again = false): number => ask(before, rows - before, depth > 0, again);
     const paired = pairedAt(depth);
     if (!paired) return { depth, ms: deep() };
-    const first = (again = false): number => ask(before, rows - before, 0, false, again);
-    if (paired === 'deep-last') {
-      const firstMs = first();
-      return { depth, ms: deep(true), firstMs };
-    }
-    const ms = deep();
-    return { depth, ms, firstMs: first(true) };
+    const first = (again: boolean): number => ask(before, rows - before, false, again);
+    const [ms, firstMs] = both(paired === 'deep-last', deep, first);
+    return { depth, ms, firstMs };
   });
   const pairs = (count: number, settled: boolean): WindowPair[] =>
     Array.from({ length: count }, (_, pair) => {
       const before = Math.floor((0.9 * rows * pair) / count);
-      const [short, long] = [
-        (again: boolean) => ask(before, PAGE_SIZE * 1.3, 0, false, again),
-        (again: boolean) => ask(before, rows - before, 0, false, again),
-      ];
-      if (pair % 2 === 0) {
-        const shortMs = short(false);
-        return { shortMs, longMs: long(true), settled };
-      }
-      const longMs = long(false);
-      return { shortMs: short(true), longMs, settled };
+      const [shortMs, longMs] = both(
+        pair % 2 === 1,
+        (again) => ask(before, PAGE_SIZE * 1.3, false, again),
+        (again) => ask(before, rows - before, false, again),
+      );
+      return { shortMs, longMs, settled };
     });
   const early = pairs(4, false);
-  for (let short = 0; short < 8; short += 1) ask(0, PAGE_SIZE, 0, false);
+  for (let short = 0; short < 8; short += 1) ask(0, PAGE_SIZE);
   return {
     pages,
     windows: [...early, ...pairs(12, true)],

@@ -28,7 +28,12 @@ type Answer = Pick<Sample, 'latencyMs' | 'status' | 'retryAfterSeconds' | 'polic
 export type VirtualTarget = (atMs: number) => Answer;
 
 /** Answers all requests of a run in one call, for targets in which later requests delay earlier ones. */
-export type VirtualRuns = (atMs: readonly number[]) => readonly Answer[];
+export interface VirtualRuns {
+  readonly answersTo: (momentsMs: readonly number[]) => readonly Answer[];
+}
+
+const answersOf = (target: VirtualTarget | VirtualRuns, momentsMs: readonly number[]): readonly Answer[] =>
+  typeof target === 'function' ? momentsMs.map(target) : target.answersTo(momentsMs);
 
 export const ADMITS: VirtualTarget = () => ({ latencyMs: 5, status: 200 });
 export const rejection = (retryAfterSeconds: number): Answer => ({
@@ -39,20 +44,16 @@ export const rejection = (retryAfterSeconds: number): Answer => ({
 
 const SETTLE_MS = 1500;
 
-export const inOrder =
-  (target: VirtualTarget): VirtualRuns =>
-  (moments) =>
-    moments.map((atMs) => target(atMs));
-
 /** Runs consecutive steps on the target's virtual clock, each followed by the pause that starting a generator takes. */
-export function stepsAgainst(target: VirtualRuns, seed: number): RunStep {
+export function stepsAgainst(target: VirtualTarget | VirtualRuns, seed: number): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
   return async (requestsPerSecond, seconds, { pauseSeconds = 0 } = {}) => {
     const startMs = nowMs + pauseSeconds * 1000;
     let endMs = startMs + seconds * 1000;
     const due = poissonArrivals((step += 1), requestsPerSecond, seconds);
-    const answers = target(due.map((dueMs) => startMs + dueMs));
+    const moments = due.map((dueMs) => startMs + dueMs);
+    const answers = answersOf(target, moments);
     const samples = due.map((dueMs, index): Sample => {
       const answer = answers[index]!;
       endMs = Math.max(endMs, startMs + dueMs + answer.latencyMs);
@@ -80,7 +81,7 @@ export function queueing(
  */
 export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   const draw = serviceTimes(service, randomSource(seed));
-  return (moments) => {
+  const answersTo = (moments: readonly number[]): Answer[] => {
     const latenciesMs = moments.map(() => 0);
     // atMs: the cumulative service per request at which this one ends.
     const open: { readonly index: number; readonly atMs: number }[] = [];
@@ -106,11 +107,12 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
     workUntil(Infinity);
     return latenciesMs.map((latencyMs) => ({ latencyMs, status: 200 }));
   };
+  return { answersTo };
 }
 
-/** The requests in flight that `rest` admitted; `admits` decides on the next one by their number. */
+/** Answers while `admits` allows it, given the number of open requests, and otherwise with this status. */
 function whileOpen(
-  rest: VirtualTarget,
+  rest: (atMs: number, open: number) => Answer,
   status: 429 | 503,
   admits: (open: number) => boolean,
   ended: (answer: Answer) => void = () => {},
@@ -119,7 +121,7 @@ function whileOpen(
   return (atMs) => {
     while (open.length > 0 && open.at(-1)!.atMs <= atMs) ended(open.pop()!.answer);
     if (!admits(open.length)) return { latencyMs: 1, status, retryAfterSeconds: 1 };
-    const answer = rest(atMs);
+    const answer = rest(atMs, open.length);
     insertDescending(open, { atMs: atMs + answer.latencyMs, answer });
     return answer;
   };
@@ -170,17 +172,13 @@ export function slowRandomly(
 
 /** Work per request grows by this share per waiting request, so that throughput falls beyond saturation. */
 export function collapsing(service: ServiceSettings, growth: number, seed: number): VirtualTarget {
-  // Completion times of the open requests, in descending order.
-  const open: { readonly atMs: number }[] = [];
-  const rest = queueing(service, seed, (atMs) => {
-    while (open.length > 0 && open.at(-1)!.atMs <= atMs) open.pop();
-    return 1 + growth * Math.max(0, open.length - service.workers);
-  });
-  return (atMs) => {
-    const answer = rest(atMs);
-    insertDescending(open, { atMs: atMs + answer.latencyMs });
-    return answer;
+  let waiting = 0;
+  const rest = queueing(service, seed, () => 1 + growth * waiting);
+  const answer = (atMs: number, open: number): Answer => {
+    waiting = Math.max(0, open - service.workers);
+    return rest(atMs);
   };
+  return whileOpen(answer, 503, () => true);
 }
 
 /** Becomes faster, up to `factor`, between two moments, like servers that scale out or warm their caches. */
@@ -274,13 +272,13 @@ export function polled(
   seed: number,
 ): VirtualRuns {
   const random = randomSource(seed);
-  return (moments) => {
-    const polls = moments.map((atMs) => ({
-      atMs,
-      pages: Math.floor(pages) + (random() < pages % 1 ? 1 : 0),
-    }));
-    const { pollMs } = servePolls(workers, serviceMs, polls, beside, random);
-    return moments.map((_, poll) => ({ latencyMs: pollMs[poll]!, status: 200 }));
+  const pagesOf = (): number => Math.floor(pages) + (random() < pages % 1 ? 1 : 0);
+  return {
+    answersTo(moments) {
+      const polls = moments.map((atMs) => ({ atMs, pages: pagesOf() }));
+      const { pollMs } = servePolls(workers, serviceMs, polls, beside, random);
+      return moments.map((_, poll) => ({ latencyMs: pollMs[poll]!, status: 200 }));
+    },
   };
 }
 
@@ -293,14 +291,14 @@ const RUNS = 9;
  * keep the SLO.
  */
 export function simulatedCapacity(
-  create: (seed: number) => VirtualRuns,
+  create: (seed: number) => VirtualTarget | VirtualRuns,
   maxRate: number,
   slo: Slo,
   seconds = 60,
   share = 0.5,
 ): number {
   const keepsSlo = (rate: number, run: number): boolean => {
-    const answers = create(run + 1)(poissonArrivals(run * 31 + 7, rate, seconds));
+    const answers = answersOf(create(run + 1), poissonArrivals(run * 31 + 7, rate, seconds));
     let [failures, late] = [0, 0];
     for (const { status, latencyMs } of answers)
       if (failed(status)) failures += 1;
