@@ -5,9 +5,18 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { startInProcess, test, type World } from '../reference-server/testing.ts';
+import { tokenOf } from '../reference-server/faults/bearer.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
-import { answering, both, nextQuery } from '../reference-server/run/alter.ts';
+import {
+  answering,
+  both,
+  isScreenings,
+  middleware,
+  minting,
+  nextQuery,
+  refusal,
+} from '../reference-server/run/alter.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { certify } from './certify.ts';
@@ -35,6 +44,24 @@ const ownCursors = (process: string, otherwise: () => ServiceAnswer): ServerOpti
     answering(otherwise, (query) => ![null, process].includes(query.get('cursor'))),
   );
 
+/** Rejects tokens that another process minted, with the wrong status. */
+function onlyOwnTokens(): ServerOptions {
+  const own = new Set<string>();
+  return both(
+    minting(() => async (claims, real) => {
+      const token = await real(claims);
+      own.add(token);
+      return token;
+    }),
+    middleware(() => async (request, next) => {
+      const answer = await next(request);
+      return answer.status === 200 && isScreenings(request) && !own.has(tokenOf(request))
+        ? refusal('403 forbidden')
+        : answer;
+    }),
+  );
+}
+
 /** Each server is correct by itself: the fault appears only to a client of an earlier run. */
 const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp, server: ServerOptions])[] =
   [
@@ -43,6 +70,12 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       '5-valid-token',
       /200: the token lasts \d+ s more.*401.*issued to an earlier run/,
       { signingKeyPem: newKey() },
+    ],
+    [
+      'a token of the process before is 403',
+      '5-valid-token',
+      /200: the token lasts \d+ s more.*403 forbidden, issued to an earlier run/,
+      onlyOwnTokens(),
     ],
     [
       'a token ends after half an hour, whatever its exp says',
