@@ -96,7 +96,7 @@ export const stacks: Groups = {
       (_, { path }) => /\/tenants\/[^/]*[A-F]/.test(path),
     ),
     // Rack builds nested parameters and refuses a name that is both.
-    'a parser that answers 400 with HTML to a parameter that is text and list at once': blocked(
+    'a parser that answers 400 with HTML to a query with from and from[]': blocked(
       400,
       (request) => {
         const names = [...queryOf(request).keys()];
