@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { json, page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
-import { nextQuery } from '../reference-server/run/alter.ts';
+import { middleware, nextQuery, withHeader } from '../reference-server/run/alter.ts';
+import { createLimiter } from './estimate/limiter-models.ts';
 import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
@@ -132,6 +133,17 @@ type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
 const wide = { maxRequests: 900, maxSeconds: 30 };
 
+/** Admits six pages with screenings in 2 s, and any number of empty ones. */
+const limitedByItems = middleware(() => {
+  const limiter = createLimiter({ ...fixedWindow, limit: 6 });
+  return async (request, next) => {
+    const answer = await next(request);
+    const isFull = String(answer.body).includes('"testTime"');
+    if (!isFull || limiter.ask(performance.now()) === 0) return answer;
+    return withHeader(json(429, { code: 'rate_limited' }), 'retry-after', '2');
+  };
+});
+
 /** Tests with k6; the identification itself is tested in virtual time. */
 const LIMITERS: Readonly<
   Record<string, [SimulatedSettings, Partial<ScenarioOptions>, (found: Limited, session: Session) => void]>
@@ -150,6 +162,14 @@ const LIMITERS: Readonly<
     { limiter: fixedWindow, sharedLimiter: true, clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
+  ],
+  'reports a limit that counts items or bytes': [
+    { fault: limitedByItems },
+    wide,
+    ({ limiter, summary }) => {
+      expect(limiter).toMatchObject({ kind: 'none-found', fullPages: { unit: 'items-or-bytes' } });
+      expect(summary!.join()).toContain('the limit counts items or bytes');
+    },
   ],
   'reports a Retry-After that is too short': [
     { limiter: { ...fixedWindow, windowMs: 3000 }, retryAfterOffsetSeconds: -3 },

@@ -303,10 +303,7 @@ function oddQueries(): string[] {
   ];
 }
 
-/** Outside of the 16 bits that some databases store. */
-const ASTRAL = '%F0%9F%98%80';
-
-/** Token requests with one parameter that databases reject as text: NUL, octets that are not UTF-8, astral characters. */
+/** Token requests with one parameter that databases reject as text: NUL, or octets that are not UTF-8. */
 const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
   values.map((value) =>
     kit.client
@@ -353,7 +350,7 @@ test(
       label: 'Bearer x…',
       shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
     } as const;
-    const scopes = oddForms(kit, 'scope', [ASTRAL, 'a%00b', '%ff%fe', '%ED%A0%80']);
+    const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
     const asks = [
       async () =>
         kit.ledger.observe(
@@ -378,7 +375,7 @@ test(
   'no 5xx: a client_id that is not text',
   about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
-    for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe', ASTRAL])) {
+    for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe'])) {
       await sendForm(kit, body);
       await kit.client.mint();
     }

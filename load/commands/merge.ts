@@ -1,7 +1,7 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { largest, sum } from '../estimate/numbers.ts';
+import { sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { neverStarted } from '../k6/lib/random.ts';
@@ -9,12 +9,15 @@ import { readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 
-type Part = Pick<ScenarioSummary, 'seconds' | 'latency' | 'counts' | 'shared' | 'schedulerLagP99Ms'> & {
+interface Part extends Pick<
+  ScenarioSummary,
+  'seconds' | 'latency' | 'counts' | 'shared' | 'schedulerLagP99Ms'
+> {
   /** Why the part must not be interpreted. */
-  readonly void?: string;
-};
+  readonly void?: string | false | undefined;
+}
 
-export interface Merged extends Pick<Part, 'seconds' | 'counts' | 'void'> {
+interface Merged extends Pick<Part, 'seconds' | 'counts' | 'void'> {
   readonly parts: number;
   readonly requests: number;
   readonly requestsPerSecond: number;
@@ -23,7 +26,7 @@ export interface Merged extends Pick<Part, 'seconds' | 'counts' | 'void'> {
   readonly p99Ms: number;
   readonly errorRate: number;
   /** Whether the SLO of the shared run held; absent without one. */
-  readonly held?: boolean;
+  readonly held: boolean | undefined;
 }
 
 type Parsed = Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
@@ -43,13 +46,8 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
     const known = (parsed.findings ?? []).flatMap(({ id, failures }) =>
       failures.map(({ message }) => ({ id, message })),
     );
-    return {
-      ...{ seconds, counts, findings: [...records.filter((one) => one.kind === 'finding'), ...known] },
-      ...(latency ? { latency } : {}),
-      ...(parsed.void ? { void: parsed.void } : {}),
-      ...(shared ? { shared } : {}),
-      ...(schedulerLagP99Ms === undefined ? {} : { schedulerLagP99Ms }),
-    };
+    const findings = [...records.filter((one) => one.kind === 'finding'), ...known];
+    return { seconds, counts, findings, latency, void: parsed.void, shared, schedulerLagP99Ms };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
 }
@@ -92,7 +90,7 @@ export function mergeParts(parts: readonly Part[]): Merged {
   const latencies = parts.flatMap(({ latency }) => latency ?? []);
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
-  const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
+  const seconds = shared?.seconds ?? Math.max(...parts.map((part) => part.seconds));
   const requests = sum(latencies.map((one) => one.requests));
   // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
@@ -106,17 +104,11 @@ export function mergeParts(parts: readonly Part[]): Merged {
     counts,
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
-    p50Ms: largest(
-      latencies.map(({ p50Ms }) => p50Ms),
-      0,
-    ),
-    p99Ms: largest(
-      latencies.map(({ p99Ms }) => p99Ms),
-      0,
-    ),
+    p50Ms: Math.max(0, ...latencies.map((one) => one.p50Ms)),
+    p99Ms: Math.max(0, ...latencies.map((one) => one.p99Ms)),
     errorRate,
-    ...(shared ? { held: lateShare <= LATE_SHARE && errorRate <= shared.errorRate } : {}),
-    ...(why ? { void: why } : {}),
+    held: shared && lateShare <= LATE_SHARE && errorRate <= shared.errorRate,
+    void: why,
   };
 }
 
@@ -143,7 +135,7 @@ function voidReason(
   counts: Part['counts'],
 ): string | undefined {
   if (parts.length < count) return `${parts.length} of ${count} parts are there`;
-  const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
+  const lag = Math.max(...parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)
     return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
   const short = neverStarted(due, counts);

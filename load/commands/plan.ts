@@ -214,12 +214,9 @@ ${plot({
   x: 'years from now',
   y: 'requests per second',
   level: { at: carries, name: rate },
-  series: [
-    {
-      name: 'load at the peak',
-      points: years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants]),
-    },
-  ],
+  series: {
+    'load at the peak': years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants]),
+  },
 })}
 <h2>Arithmetic</h2>
 <ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;

@@ -2,6 +2,7 @@
  * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
+import type { FullPages } from './full-pages.ts';
 import { smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
@@ -33,6 +34,8 @@ export interface LimiterFinding {
   readonly atOnce?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
   readonly scope?: 'client' | 'shared';
+  /** Full pages in succession, from rest. */
+  readonly fullPages?: FullPages;
   readonly requests: number;
   /** Duration of the probe. */
   readonly watchedSeconds: number;

@@ -4,9 +4,10 @@ import http from 'k6/http';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
 import type { Client } from './lib/client.ts';
-import { readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
+import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from './lib/judge.ts';
 import { write } from './lib/record.ts';
+import { FAR_END, FIRST } from './lib/window.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig({ pageSize: 1 });
@@ -42,7 +43,8 @@ export default async function (data: SetupData): Promise<void> {
     const pageRequest = client.first(to, to, config.pageSize);
     return () => client.fetchPageAsync(pageRequest);
   };
-  const { other } = limits;
+  const { other, pages } = limits;
+  if (pages) return readPages(data, pages);
   if (other) return compareClients(fetchOf(0), fetchOf(other.client), other.count);
   const fetch = fetchOf(0);
   const originMs = Date.now();
@@ -95,6 +97,23 @@ function tellLimiter(probed: Probed): void {
 function until(atMs: number): Promise<void> {
   const waitMs = atMs - Date.now();
   return waitMs <= 0 ? Promise.resolve() : new Promise((done) => setTimeout(done, waitMs));
+}
+
+/** Reads the first page of all screenings, or an empty page, again and again until it is rejected. */
+function readPages(data: SetupData, { isFull, count }: NonNullable<typeof limits.pages>): void {
+  const client = clientOf(config, data, 0);
+  const { to } = data.window;
+  const page = isFull ? client.first(FIRST, FAR_END, MAX_PAGE_SIZE) : client.first(to, to, 1);
+  let [admitted, items, bytes] = [0, 0, 0];
+  while (admitted < count) {
+    const { status, response, retryAfterSeconds } = client.fetchPage(page, Date.now(), admitted === 0);
+    if (status === 429)
+      return write({ kind: 'pages', admitted, isRejected: true, retryAfterSeconds, items, bytes });
+    if (status !== 200) return;
+    if (admitted === 0) [items, bytes] = [Number(response!.json('items.#')), response!.body.length];
+    admitted += 1;
+  }
+  write({ kind: 'pages', admitted, isRejected: false, items, bytes });
 }
 
 const LARGEST_BATCH = 50;

@@ -6,7 +6,7 @@ import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
 import { type Client, mint, type PageRequest } from './lib/client.ts';
-import { readConfig, thresholdsOf } from './lib/config.ts';
+import { MAX_PAGE_SIZE, readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
@@ -106,9 +106,6 @@ export function backfill(data: SetupData): void {
     else pageRequest = client.next(pageRequest, sent.next);
   }
 }
-
-/** A back-fill uses the largest page size. */
-const MAX_PAGE_SIZE = 1000;
 
 export function token(): void {
   try {

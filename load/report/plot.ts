@@ -2,18 +2,14 @@
 import { largest, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
-interface Series {
-  readonly name: string;
-  readonly points: readonly (readonly [x: number, y: number])[];
-  /** Dots instead of a line. */
-  readonly style?: 'dots';
-}
-
 interface Plot {
   readonly title: string;
   readonly x: string;
   readonly y: string;
-  readonly series: readonly Series[];
+  /** Points by the name of their series. */
+  readonly series: Readonly<Record<string, readonly (readonly [x: number, y: number])[]>>;
+  /** Dots instead of lines. */
+  readonly dots?: boolean;
   /** A horizontal line to compare with, such as the SLO. */
   readonly level?: { readonly at: number; readonly name: string };
   /** A value on the x axis with its interval. */
@@ -27,7 +23,7 @@ interface Plot {
 }
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 300, 62, 26, 14, 44];
-const COLOURS = ['var(--series1)', 'var(--series2)', 'var(--series3)'];
+const COLOURS = ['var(--series1)', 'var(--series2)'];
 
 const ROUND = [1, 2, 5, 10];
 const DECADES_IN_FULL = 2;
@@ -55,10 +51,11 @@ function logTicks(low: number, high: number): number[] {
   return all.slice(Math.max(0, from), to < 0 ? all.length : to + 1);
 }
 
-export function plot({ title, x, y, series, level, figure, logY }: Plot): Markup {
-  const all = series
-    .flatMap(({ points }) => points)
-    .filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b));
+export function plot({ title, x, y, series, dots, level, figure, logY }: Plot): Markup {
+  const shown = Object.values(series).map((points) =>
+    points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b)),
+  );
+  const all = shown.flat();
   if (all.length === 0) return markup``;
   const scaleY = (value: number): number => (logY ? Math.log10(Math.max(value, 0.1)) : value);
   const within = figure ? [figure.from, figure.at, figure.to].filter(Number.isFinite) : [];
@@ -89,15 +86,14 @@ ${figure && markup`<line class="figure" x1="${left(figure.at)}" x2="${left(figur
 <text class="tick" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${x}</text>
 <text class="tick" transform="translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${y}</text>
 ${level && markup`<line class="level" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(level.at)}" y2="${top(level.at)}"/><text class="tick" x="${WIDTH - RIGHT}" y="${Number(top(level.at)) - 5}" text-anchor="end">${level.name}</text>`}
-${series.map(({ points, style }, index) => {
-  const colour = COLOURS[index % COLOURS.length]!;
-  const shown = points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b));
-  return style === undefined
-    ? markup`<polyline fill="none" stroke="${colour}" stroke-width="2" points="${shown.map(([a, b]) => `${left(a)},${top(b)}`).join(' ')}"/>`
-    : shown.map(([a, b]) => markup`<circle cx="${left(a)}" cy="${top(b)}" r="3.5" fill="${colour}"/>`);
+${shown.map((points, index) => {
+  const colour = COLOURS[index]!;
+  return dots
+    ? points.map(([a, b]) => markup`<circle cx="${left(a)}" cy="${top(b)}" r="3.5" fill="${colour}"/>`)
+    : markup`<polyline fill="none" stroke="${colour}" stroke-width="2" points="${points.map(([a, b]) => `${left(a)},${top(b)}`).join(' ')}"/>`;
 })}
 </svg>
-<p class="muted">${series.map(({ name }, index) => markup`<svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill="${COLOURS[index % COLOURS.length]!}"/></svg> ${name} `)}</p></figure>`;
+<p class="muted">${Object.keys(series).map((name, index) => markup`<svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill="${COLOURS[index]!}"/></svg> ${name} `)}</p></figure>`;
 }
 
 export const PLOT_STYLE = `

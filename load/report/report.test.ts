@@ -5,7 +5,7 @@ import { resultHtml } from './write.ts';
 import { plot } from './plot.ts';
 
 const ticks = (points: readonly (readonly [number, number])[], logY = false): number[] => {
-  const drawn = String(plot({ title: 't', x: 'x', y: 'y', logY, series: [{ name: 'n', points }] }));
+  const drawn = String(plot({ title: 't', x: 'x', y: 'y', logY, series: { n: points } }));
   return [...drawn.matchAll(/text-anchor="end" dominant-baseline="middle">([^<]+)</g)].map(([, text]) =>
     Number(text),
   );

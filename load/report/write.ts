@@ -85,37 +85,27 @@ ${plot({
   title: 'Latency by depth',
   x: 'pages into the traversal',
   y: 'p50, ms',
-  series: [{ name: 'page', points: (result.depth?.points ?? []).map((one) => [one.depth, one.p50Ms]) }],
+  series: { page: (result.depth?.points ?? []).map((one) => [one.depth, one.p50Ms]) },
 })}
 ${plot({
   title: 'Requests admitted',
   x: 'seconds',
   y: 'answered 200, cumulative',
-  series: [
-    {
-      name: 'admitted',
-      points: answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))]),
-    },
-  ],
+  series: { admitted: answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))]) },
 })}
 ${plot({
   title: 'Latency over time',
   x: 'seconds',
   y: 'ms',
   logY: true,
-  series: [
-    { name: 'p99', points: overTime('p99Ms') },
-    { name: 'p50', points: overTime('p50Ms') },
-  ],
+  series: { p99: overTime('p99Ms'), p50: overTime('p50Ms') },
 })}
 ${plot({
   title: 'Latency by share of requests, over the whole run',
   x: 'share of requests',
   y: 'ms',
   logY: true,
-  series: [
-    { name: 'from the due moment', points: shares.map(({ share, ms }) => [Number(share), Number(ms)]) },
-  ],
+  series: { 'from the due moment': shares.map(({ share, ms }) => [Number(share), Number(ms)]) },
 })}
 ${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
   return loadPage('load result', scenario, verdictOf(result), body);
@@ -149,17 +139,15 @@ ${plot({
   logY: true,
   level: { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` },
   figure: found,
-  series: [
-    { name: 'p99', points: by((step) => step.p99Ms) },
-    { name: 'p50', points: by((step) => step.p50Ms) },
-  ],
+  series: { p99: by((step) => step.p99Ms), p50: by((step) => step.p50Ms) },
 })}
 ${plot({
   title: 'Throughput by arrival rate',
   x: 'requests offered, per second',
   y: 'answered, per second',
   figure: found,
-  series: [{ name: 'answers that were not 429', style: 'dots', points: by((step) => step.accepted) }],
+  dots: true,
+  series: { 'answers that were not 429': by((step) => step.accepted) },
 })}
 ${table({
   title: 'The steps of the search',

@@ -144,14 +144,14 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
   return `${comparedPages} pages compared with the ${before.items.flat().length} screenings stored`;
 }
 
-/** Metrics of the reference server. */
-const METRICS = {
-  'MB of memory': 'process_resident_memory_bytes',
-  'connections to the database': 'database_connections',
-  /** Sockets, timers and other handles that keep the process alive. */
-  'open resources': 'nodejs_active_resources_total',
-} as const;
-type Reading = Readonly<Record<string, number>>;
+/** Metrics of the reference server, with their unit in the report. */
+const METRICS = [
+  ['process_resident_memory_bytes', 'MB of memory', 1e6],
+  ['database_connections', 'connections to the database', 1],
+  // Sockets, timers and other handles that keep the process alive.
+  ['nodejs_active_resources_total', 'open resources', 1],
+] as const;
+type Reading = readonly number[];
 
 /** With fewer readings growth is not judged, as a process grows while it warms up. */
 const LEAST_READINGS = 120;
@@ -161,24 +161,20 @@ const ROOM = 16;
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
 function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
   if (readings.length < 4) return { lines: [], flat: true };
-  const quarter = (index: number): readonly Reading[] =>
-    readings.slice((readings.length * index) / 4, (readings.length * (index + 1)) / 4);
-  const rows = Object.keys(METRICS).map((name) => {
-    const [before, then] = [1, 3].map((index) => median(quarter(index).map((one) => one[name]!))) as [
-      number,
-      number,
-    ];
-    return {
-      text: `${before.toFixed(0)} and ${then.toFixed(0)} ${name}`,
-      grows: then > before * GROWTH + ROOM,
-    };
+  const inQuarter = (index: number, metric: number): number =>
+    median(
+      readings
+        .slice((readings.length * index) / 4, (readings.length * (index + 1)) / 4)
+        .map((one) => one[metric]!),
+    );
+  let flat = true;
+  const figures = METRICS.map(([, unit], metric) => {
+    const [before, then] = [inQuarter(1, metric), inQuarter(3, metric)];
+    if (then > before * GROWTH + ROOM && readings.length >= LEAST_READINGS) flat = false;
+    return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
   });
-  const flat = readings.length < LEAST_READINGS || !rows.some(({ grows }) => grows);
-  const figures = rows.map(({ text }) => text).join(', ');
-  return {
-    lines: [`the server in the second and in the last quarter: ${figures}${flat ? '' : ': they grow'}`],
-    flat,
-  };
+  const line = `the server in the second and in the last quarter: ${figures.join(', ')}`;
+  return { lines: [`${line}${flat ? '' : ': they grow'}`], flat };
 }
 
 const EVERY_MS = 1_000;
@@ -191,11 +187,11 @@ async function readMetrics(url: string, signal: AbortSignal): Promise<readonly R
       (answer) => answer.text(),
       () => '',
     );
-    const values = Object.entries(METRICS).map(([name, metric]) => {
-      const value = Number(new RegExp(`^${metric}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm').exec(text)?.[1]);
-      return [name, name.startsWith('MB') ? value / 1e6 : value] as const;
-    });
-    if (values.every(([, value]) => Number.isFinite(value))) readings.push(Object.fromEntries(values));
+    const values = METRICS.map(
+      ([metric, , per]) =>
+        Number(new RegExp(`^${metric}(?:\\{[^}]*\\})? ([\\d.e+]+)$`, 'm').exec(text)?.[1]) / per,
+    );
+    if (values.every(Number.isFinite)) readings.push(values);
     await sleep(EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
   return readings;

@@ -2,12 +2,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
+import { compareFullPages, type FullPages, isComparable, MOST_PAGES } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
+import { number } from './format.ts';
 
 export const rateLimit: Scenario = {
   about: 'the kind of rate limiter, its limit, window and burst',
@@ -41,12 +43,14 @@ async function probe(
       message: 'a request sent after Retry-After had passed was rejected again',
     });
   }
-  const spare = limits.maxRequests - limiter.requests;
-  const scope =
-    limiter.shaper || limiter.atOnce !== undefined
-      ? undefined
-      : await scopeOf(session, limiter, probed, spare);
-  limiter = { ...limiter, ...(scope ? { scope } : {}), ...(declared ? { declared } : {}) };
+  const spare = (): number => limits.maxRequests - limiter.requests;
+  if (!limiter.shaper && limiter.atOnce === undefined) {
+    const scope = await scopeOf(session, limiter, probed, spare());
+    if (scope) limiter = { ...limiter, scope };
+    if (isComparable(limiter) && spare() >= MOST_PAGES)
+      limiter = await withFullPages(session, limiter, probed);
+  }
+  if (declared) limiter = { ...limiter, declared };
   const startedAt = probed.seen[0]!.atMs;
   const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, limits) : undefined;
   return {
@@ -105,6 +109,26 @@ async function scopeOf(
   return undefined;
 }
 
+/** Compares full pages with empty ones; each time the limiter is at rest first. */
+async function withFullPages(
+  session: Session,
+  limiter: LimiterFinding,
+  { seen }: Probed,
+): Promise<LimiterFinding> {
+  session.tell('  does the limit count items or bytes? Full pages are read in succession');
+  let { requests } = limiter;
+  const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
+    const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, 2.1 * afterSeconds));
+    await setTimeout(seconds * 1000);
+    const probe = { maxRequests: count, maxSeconds: 60, pages: { isFull, count } };
+    const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
+    const read = records.find((one) => one.kind === 'pages');
+    requests += (read?.admitted ?? 0) + 1;
+    return read;
+  }, limiter.fromRest?.admitted);
+  return { ...limiter, requests, ...(fullPages ? { fullPages } : {}) };
+}
+
 async function runProbe(
   session: Session,
   probe: ProbeLimits,
@@ -118,13 +142,15 @@ async function runProbe(
   return { ...probed, ...(declared ? { declared } : {}) };
 }
 
+const LONGEST_SETTLE_S = 60;
+
 /** Seconds until the limiter has reset: about two windows, at most a minute. */
 function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): number {
   const refused = seen.findIndex(({ ok }) => !ok);
   const released = seen.find(({ ok }, index) => ok && index > refused) ?? seen.at(-1)!;
   const { windowSeconds, burst = 0, ratePerSecond = 1 } = limiter;
   const window = Math.max(windowSeconds ?? 0, burst / ratePerSecond, (released.atMs - seen[0]!.atMs) / 1000);
-  return Math.min(60, 2.1 * window);
+  return Math.min(LONGEST_SETTLE_S, 2.1 * window);
 }
 
 const NAMES = {
@@ -145,7 +171,7 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
   const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
   const { fromRest, longRunPerSecond, declared, interval, limit, burst } = limiter;
-  const cost = `${requests} requests in ${watchedSeconds} s; slower limits, and limits of items or bytes, are not excluded`;
+  const cost = `${requests} requests in ${watchedSeconds} s; slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
     const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
     if (shaper.orOneWorker === 'rather') kinds.reverse();
@@ -154,7 +180,11 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       cost,
     ];
   }
-  if (kind === 'none-found') return ['no limit was found', cost];
+  const ofPages = limiter.fullPages ? [sayFullPages(limiter.fullPages)] : [];
+  if (kind === 'none-found') {
+    const isOfRequests = limiter.fullPages?.unit !== undefined;
+    return [isOfRequests ? 'no limit of empty pages was found' : 'no limit was found', ...ofPages, cost];
+  }
   if (atOnce !== undefined)
     return [`no rate limit, but a concurrency limit: ${atOnce} requests; the next one gets 429`, cost];
   const range = `between ${interval?.join(' and ')}`;
@@ -179,6 +209,15 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       : `Retry-After: ${retryAfter.longEnough} of ${retryAfter.waits} waits were long enough${retryAfter.longEnough < retryAfter.waits ? `, worst ${retryAfter.worstShortSeconds} s short` : ''}`,
     scope === 'client' && 'each client has its own limit',
     scope === 'shared' && 'the clients share one limit: per address or for the whole server',
+    ...ofPages,
     cost,
   ].filter((line) => typeof line === 'string' && line !== '') as string[];
+}
+
+function sayFullPages({ admitted, unit, items, bytes }: FullPages): string {
+  const pages = `${admitted} full pages in succession (${number(admitted * items)} items, ${((admitted * bytes) / 1e6).toFixed(1)} MB)`;
+  if (unit === undefined) return `${pages} were admitted: no limit of items or bytes was met`;
+  return unit === 'requests'
+    ? `after ${pages} one is rejected, and empty pages are rejected as early: the limit counts requests`
+    : `after ${pages} one is rejected, although more empty pages are admitted: the limit counts items or bytes`;
 }

@@ -1,4 +1,5 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
+import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
@@ -58,6 +59,20 @@ export function probeVirtually(
   return step.value;
 }
 
+/** Reads pages in succession, each time a minute later. */
+function readVirtually(target: VirtualTarget, full: VirtualTarget, { rttMs }: Network) {
+  let nowMs = 11_000_000;
+  return async (isFull: boolean, count: number): Promise<PagesRead> => {
+    nowMs += 60_000;
+    for (let admitted = 0; ; admitted += 1) {
+      const { status, latencyMs } = (isFull ? full : target)(nowMs);
+      nowMs += rttMs + latencyMs;
+      const isRejected = status === 429;
+      if (isRejected || admitted === count) return { admitted, isRejected, items: 1000, bytes: 250_000 };
+    }
+  };
+}
+
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
 const TOLERANCE = 0.05;
 
@@ -70,6 +85,8 @@ type Figures = Readonly<
 interface Drawn {
   readonly name: string;
   readonly target: VirtualTarget;
+  /** Answers full pages; default: as empty ones. */
+  readonly full?: VirtualTarget;
   /** Figures that the estimate must have within the tolerance. */
   readonly figures?: Figures;
   readonly right: (found: LimiterFinding) => boolean;
@@ -219,6 +236,17 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     const target = banning(limit, 2000, 5000);
     return { name: `a ban of 5 s after ${limit} in 2 s`, target, right: isUnnamed };
   },
+  (random) => {
+    const limit = whole(random, 60, 60);
+    const target = limited(fixedWindow(limit, 4000));
+    return {
+      name: 'a window of requests, and one of items',
+      target,
+      full: limited(fixedWindow(whole(random, 5, 10), 8000), { rest: target }),
+      figures: { limit },
+      right: isKind('fixed-window'),
+    };
+  },
 ];
 
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
@@ -244,6 +272,15 @@ const NO_LIMITERS: readonly DrawOne[] = [
       right: ({ atOnce = NaN }) => Math.abs(atOnce - limit) <= 1 + TOLERANCE * limit,
     };
   },
+  (random) => {
+    const limit = whole(random, 5, 40);
+    return {
+      name: `${limit},000 items in 10 s`,
+      target: ADMITS,
+      full: limited(fixedWindow(limit, 10_000)),
+      right: isKind('none-found'),
+    };
+  },
   (random, seed) => ({
     name: '429 at random',
     target: failingRandomly(0.1 + 0.5 * random(), 429, ADMITS, seed),
@@ -260,20 +297,29 @@ const NO_LIMITERS: readonly DrawOne[] = [
   },
 ];
 
-const judged = ({ name, target, figures = {}, right }: Drawn, net: Network, seed: number) => ({
+const judged = ({ name, target, full = target, figures = {}, right }: Drawn, net: Network, seed: number) => ({
   name: `${name}, ${net.rttMs} ms away`,
   truth: JSON.stringify(figures).replaceAll('"', ''),
-  judge: (): Judged => {
+  judge: async (): Promise<Judged> => {
     const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
+    const pages = isComparable(found)
+      ? await compareFullPages(readVirtually(target, full, net), found.fromRest?.admitted)
+      : undefined;
+    const isRightUnit = (pages?.unit === 'items-or-bytes') === (full !== target);
     const all: Figures = { ...found, ...found.shaper };
     const errors = Object.entries(figures).map(([figure, truth]) =>
       Math.abs((all[figure as keyof Figures] ?? NaN) / truth - 1),
     );
-    const isRight = right(found) && errors.every((error) => error <= TOLERANCE);
+    const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
     const isOpen = found.kind === 'cannot-tell' && !found.shaper;
     const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
     const error = errors.length > 0 ? Math.max(...errors) : undefined;
-    return { found: describe(found), error, verdict, seconds: found.watchedSeconds };
+    return {
+      found: describe({ ...found, ...(pages ? { fullPages: pages } : {}) }),
+      error,
+      verdict,
+      seconds: found.watchedSeconds,
+    };
   },
 });
 

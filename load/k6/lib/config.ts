@@ -74,6 +74,8 @@ export interface LoadConfig {
     readonly maxSeconds: number;
     /** Compares clients instead: after the first one is rejected, this one sends `count` requests. */
     readonly other?: { readonly client: number; readonly count: number };
+    /** Reads so many pages in succession instead, until one is rejected. */
+    readonly pages?: { readonly isFull: boolean; readonly count: number };
   };
   /**
    * The target is made to fail: failures are judged too, every page is recorded and compared with the stored
@@ -85,6 +87,9 @@ export interface LoadConfig {
   /** The kit reads a record of each request and judges sampled answers. */
   readonly records: boolean;
 }
+
+/** Section 8. */
+export const MAX_PAGE_SIZE = 1000;
 
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;

@@ -1,4 +1,5 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
+import type { PagesRead } from '../../estimate/full-pages.ts';
 import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { Finding, RatePolicy } from './judge.ts';
 
@@ -49,6 +50,10 @@ interface ComparedRecord {
   readonly again: number;
 }
 
+interface PagesRecord extends PagesRead {
+  readonly kind: 'pages';
+}
+
 interface FindingRecord extends Finding {
   readonly kind: 'finding';
 }
@@ -65,7 +70,7 @@ export interface SampleRecord {
 }
 
 export type LoadRecord =
-  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | ComparedRecord | FindingRecord;
+  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | ComparedRecord | PagesRecord | FindingRecord;
 
 /** Replaces tokens of the run in recorded answers. */
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';

@@ -13,15 +13,15 @@ export interface Latency {
 export interface ScenarioSummary {
   readonly seconds: number;
   /** Due moments are relative to this moment, in milliseconds since the epoch. */
-  readonly startAtMs?: number;
+  readonly startAtMs?: number | undefined;
   readonly counts: Readonly<Record<string, number>>;
   /** Absent if the kit reads records. */
-  readonly latency?: Latency;
+  readonly latency?: Latency | undefined;
   readonly thresholds: Readonly<Record<string, boolean>>;
   /** Scheduler lag of a runner that writes no records. */
-  readonly schedulerLagP99Ms?: number;
+  readonly schedulerLagP99Ms?: number | undefined;
   /** Present if several runners share the run. */
-  readonly shared?: SharedPart;
+  readonly shared?: SharedPart | undefined;
 }
 
 /** Identifies the part of the run, and holds the limits for the merged result. */
@@ -58,16 +58,15 @@ function summarise(data: SummaryData): ScenarioSummary {
     for (const [rule, { ok }] of Object.entries(metric.thresholds ?? {})) thresholds[`${name} ${rule}`] = ok;
   }
   counts['pages'] ??= (counts['http_reqs'] ?? 0) - (counts['token_calls'] ?? 0);
-  const lag = data.metrics['scheduler_lag_ms']?.values['p(99)'];
   const { count: requests, med: p50Ms, 'p(99)': p99Ms } = data.metrics['page_ms']?.values ?? {};
   return {
     seconds: data.state.testRunDurationMs / 1000,
-    ...(data.setup_data?.startAtMs === undefined ? {} : { startAtMs: data.setup_data.startAtMs }),
+    startAtMs: data.setup_data?.startAtMs,
     counts,
-    ...(requests ? { latency: { requests, p50Ms: p50Ms!, p99Ms: p99Ms! } } : {}),
+    latency: requests ? { requests, p50Ms: p50Ms!, p99Ms: p99Ms! } : undefined,
     thresholds,
-    ...(lag === undefined ? {} : { schedulerLagP99Ms: lag }),
-    ...(sharedRun ? { shared: partOf(sharedRun) } : {}),
+    schedulerLagP99Ms: data.metrics['scheduler_lag_ms']?.values['p(99)'],
+    shared: sharedRun && partOf(sharedRun),
   };
 }
 

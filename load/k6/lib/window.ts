@@ -5,6 +5,8 @@ export interface Window {
   readonly to: string;
 }
 
+/** Before and after all screenings. */
+export const FIRST = '1970-01-01T00:00:00Z';
 export const FAR_END = '2100-01-01T00:00:00Z';
 const PRECISION_MS = 60_000;
 
@@ -20,7 +22,7 @@ export function* searchWindow(): Generator<string, Window | undefined, unknown> 
     if (Number.isNaN(atMs)) throw new Error('a screening has no valid testTime');
     return atMs;
   };
-  const firstMs = yield* firstFrom('1970-01-01T00:00:00Z');
+  const firstMs = yield* firstFrom(FIRST);
   if (firstMs === undefined) return undefined;
   let [lowMs, highMs] = [firstMs, Date.parse(FAR_END)];
   while (highMs - lowMs > PRECISION_MS) {

@@ -1,0 +1,45 @@
+/** Whether a limit counts items or bytes instead of requests: compares full pages with empty ones, both from rest. */
+import type { LimiterFinding } from './limiter-fit.ts';
+
+/** Pages that one client read in succession, until one was rejected. */
+export interface PagesRead {
+  readonly admitted: number;
+  readonly isRejected: boolean;
+  /** Retry-After of the rejection. */
+  readonly retryAfterSeconds?: number | undefined;
+  /** Content of a page. */
+  readonly items: number;
+  readonly bytes: number;
+}
+
+export interface FullPages extends PagesRead {
+  /** What the limit counts: requests, if it rejects empty pages as early as full ones. Absent without a rejection. */
+  readonly unit?: 'requests' | 'items-or-bytes';
+}
+
+/** Only a limiter that was identified, or is absent, rejects the same number of pages each time. */
+export const isComparable = ({ kind }: Pick<LimiterFinding, 'kind'>): boolean => kind !== 'cannot-tell';
+
+/** Number of full pages, such as a back-fill reads. */
+export const FULL_PAGES = 100;
+/** Empty pages for each admitted full page: all of them must be admitted if the limit counts items or bytes. */
+const MORE = 1.5;
+/** The most pages that the comparison requests. */
+export const MOST_PAGES = FULL_PAGES + Math.ceil(MORE * FULL_PAGES);
+
+/**
+ * `read` reads up to so many pages after the limiter has reset. `fromRest`: the number of empty pages that were admitted
+ * at once. Undefined if no full page was admitted.
+ */
+export async function compareFullPages(
+  read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
+  fromRest = Infinity,
+): Promise<FullPages | undefined> {
+  const full = await read(true, FULL_PAGES, 0);
+  if (!full || full.admitted === 0 || full.items === 0) return undefined;
+  if (!full.isRejected) return full;
+  const count = Math.ceil(MORE * full.admitted);
+  if (count > fromRest) return { ...full, unit: 'requests' };
+  const empty = await read(false, count, full.retryAfterSeconds ?? 0);
+  return empty && { ...full, unit: empty.isRejected ? 'requests' : 'items-or-bytes' };
+}
