@@ -38,7 +38,7 @@ export interface TenantsCarried extends Pick<
   readonly tenants: number;
   readonly pollMs: number;
   readonly pagesPerPoll: number;
-  readonly backfillPageMs?: { readonly p50: number; readonly mean: number };
+  readonly backfillPageMs?: { readonly p50: number; readonly mean: number } | undefined;
 }
 
 export interface TenantsFigure {
@@ -47,7 +47,7 @@ export interface TenantsFigure {
   readonly slo: Slo;
   readonly alone: TenantsCarried;
   /** While `backfills` tenants traverse all screenings. */
-  readonly beside?: TenantsCarried;
+  readonly beside?: TenantsCarried | undefined;
 }
 
 export interface LoadResult {

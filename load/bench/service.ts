@@ -17,8 +17,35 @@ const CURSORS = 500;
 /** Schema of the shared database. */
 const SCHEMA = 'bench';
 
+export interface Row {
+  readonly name: string;
+  readonly ratio: number;
+  readonly goal: number;
+  readonly reached: boolean;
+  readonly detail: Readonly<Record<string, number>>;
+}
+
+/** By default, the goal is a lower bound. */
+export function rowOf(
+  name: string,
+  exact: number,
+  goal: number,
+  detail: Row['detail'],
+  isReached = (ratio: number): boolean => ratio >= goal,
+): Row {
+  const ratio = Number(exact.toFixed(3));
+  return { name, ratio, goal, reached: isReached(ratio), detail };
+}
+
+interface Plan {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly tell: (line: string) => void;
+}
+
 /** `screenings`: number of screenings of the large tenant. */
 export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]> {
+  const { rounds, seconds, tell } = plan;
   await using embedded = await openDatabase('embedded');
   const shared = new URL(embedded.url);
   shared.search = '';
@@ -40,43 +67,80 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
     });
   }
 
-  plan.tell(`${screenings} screenings are stored`);
+  tell(`${screenings} screenings are stored`);
   const cursors = await fill(TENANTS.primary, screenings, 0n);
   const smallCursors = await fill(TENANTS.secondTenant, SMALL, 500_000_000n);
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
-  await using running = await startReference(1, ['--keep', SCHEMA], plan.tell, { DATABASE_URL: shared.href });
+  await using running = await startReference(1, ['--keep', SCHEMA], tell, { DATABASE_URL: shared.href });
   const target = await resolveTarget(running.target, { label: 'reference server' });
-  await using peers = await startChild(new URL('contender.ts', import.meta.url), [
-    database.url,
-    TENANTS.primary,
-  ]);
+  const contender = new URL('contender.ts', import.meta.url);
+  await using peers = await startChild(contender, [database.url, TENANTS.primary]);
+  const port = Number(new URL(target.baseUrl).port);
   const { primary, secondTenant } = target.clients;
-  const subject = {
-    screenings,
-    databaseUrl: database.url,
-    port: Number(new URL(target.baseUrl).port),
-    peersPort: Number(peers.line),
-    primary: { tenantId: TENANTS.primary, token: await tokenOf(target, primary), cursors },
-    small: {
-      tenantId: TENANTS.secondTenant,
-      token: await tokenOf(target, secondTenant!),
-      cursors: smallCursors,
-    },
+
+  /** Pages of the reference server, from random cursors of a tenant. */
+  async function own(client: Credentials, tenantId: string, some: readonly Cursor[]) {
+    const token = await mint(target, client.clientId, client.clientSecret);
+    return (size: number): Measure => {
+      const request = ({ at, id }: Cursor): string => {
+        const query = { from: instantOf(at), to: '9000-01-01T00:00:00Z', pageSize: size, fromId: BigInt(id) };
+        return get(pageUrl('', tenantId, query), token);
+      };
+      return () => measureThroughput(port, () => request(pick(some)), seconds);
+    };
+  }
+  const peer = (kind: string, size: number): Measure => {
+    const request = ({ at, id, offset }: Cursor): string =>
+      get(`/${kind}?${new URLSearchParams({ at, id, offset: String(offset), size: String(size) })}`);
+    return () => measureThroughput(Number(peers.line), () => request(pick(cursors)), seconds);
   };
-  const rows: Row[] = [];
-  for (const size of [100, 1_000]) rows.push(...(await pageRows(subject, size, plan)));
+  const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
+  const tenth = Math.ceil(ordered.length / 10);
+  const all = await own(primary, TENANTS.primary, cursors);
+  const begin = await own(primary, TENANTS.primary, ordered.slice(0, tenth));
+  const end = await own(primary, TENANTS.primary, ordered.slice(-tenth));
+  const small = await own(secondTenant!, TENANTS.secondTenant, smallCursors);
+
+  async function pageRows(size: number): Promise<Row[]> {
+    const kinds = ['bare', 'offset', 'first', 'constant'];
+    const rate = await measureMedians(
+      {
+        own: all(size),
+        pgbench: () =>
+          pgbench(database.url, PAGE.afterScreening, TENANTS.primary, cursors.slice(0, 64), {
+            size,
+            seconds,
+          }),
+        ...Object.fromEntries(kinds.map((kind) => [kind, peer(kind, size)])),
+        ...{ begin: begin(size), end: end(size), small: small(size) },
+      },
+      plan,
+    );
+    const detail = { screenings, pageSize: size, connections: 8, rounds };
+    const against = (name: string, other: string, goal: number, one = 'own'): Row[] =>
+      rowAtLeast(`pages of ${size}${name}`, rate(one), rate(other), goal, detail);
+    return [
+      ...against(' against pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
+      ...against(' against node:http with pg, nothing checked', 'bare', 0.7),
+      ...against(' against OFFSET', 'offset', 5),
+      ...against(' against what is written first (objects, JSON.stringify, express)', 'first', 5),
+      ...against(' against node:http with constant octets', 'constant', 0.15),
+      ...against(': the last tenth against the first', 'begin', 1 / 1.2, 'end'),
+      ...against(`: ${screenings} screenings against 10000`, 'small', 1 / 1.2),
+    ];
+  }
   return [
-    ...rows,
-    ...(await tokenRow(subject.port, primary, plan)),
-    await guessRow(subject.port, primary.clientId, plan),
+    ...(await pageRows(100)),
+    ...(await pageRows(1_000)),
+    ...(await tokenRow(port, primary, plan)),
+    await guessRow(port, primary.clientId, plan),
   ];
 }
 
 type Credentials = Target['clients']['primary'];
-const tokenOf = (target: Target, { clientId, clientSecret }: Credentials): Promise<string> =>
-  mint(target, clientId, clientSecret);
+type Measure = () => Promise<number | undefined>;
 
 const tokenForm = (client: Credentials): URLSearchParams =>
   new URLSearchParams({
@@ -86,52 +150,13 @@ const tokenForm = (client: Credentials): URLSearchParams =>
     scope: 'screenings.read',
   });
 
-export interface Row {
-  readonly name: string;
-  readonly ratio: number;
-  readonly goal: number;
-  readonly reached: boolean;
-  readonly detail: Readonly<Record<string, number>>;
-}
-
-/** By default, the goal is a lower bound. */
-export function rowOf(
-  name: string,
-  exact: number,
-  goal: number,
-  detail: Row['detail'],
-  isReached = (ratio: number): boolean => ratio >= goal,
-): Row {
-  const ratio = Number(exact.toFixed(3));
-  return { name, ratio, goal, reached: isReached(ratio), detail };
-}
-
-interface Tenant {
-  readonly tenantId: string;
-  readonly token: string;
-  readonly cursors: readonly Cursor[];
-}
-
-interface Subject {
-  /** Ports of the reference server and of the servers to compare it with. */
-  readonly port: number;
-  readonly peersPort: number;
-  readonly databaseUrl: string;
-  readonly screenings: number;
-  readonly primary: Tenant;
-  /** A tenant with 10,000 screenings in the same table. */
-  readonly small: Tenant;
-}
-
-interface Plan {
-  readonly rounds: number;
-  readonly seconds: number;
-  readonly tell: (line: string) => void;
-}
-
-type Measure = () => Promise<number | undefined>;
-
 const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
+
+/** The instant of decimal seconds. */
+function instantOf(at: string): string {
+  const [whole = '0', fraction = '0'] = at.split('.');
+  return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
+}
 
 /** Interleaves the measurements over all rounds, so that drift affects them equally; returns the median of each. */
 async function measureMedians(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
@@ -149,62 +174,6 @@ async function measureMedians(measures: Readonly<Record<string, Measure>>, { rou
 /** No row without a measurement of the peer. */
 const rowAtLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
-
-async function pageRows(
-  { port, peersPort, databaseUrl, screenings, primary, small }: Subject,
-  size: number,
-  plan: Plan,
-): Promise<Row[]> {
-  const { seconds } = plan;
-  const { cursors, tenantId } = primary;
-  const instantOf = ({ at }: Cursor): string => {
-    const [whole = '0', fraction = '0'] = at.split('.');
-    return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
-  };
-  const own = (of: Tenant, some = of.cursors): Measure => {
-    const request = (cursor: Cursor): string => {
-      const query = {
-        from: instantOf(cursor),
-        to: '9000-01-01T00:00:00Z',
-        pageSize: size,
-        fromId: BigInt(cursor.id),
-      };
-      return get(pageUrl('', of.tenantId, query), of.token);
-    };
-    return () => measureThroughput(port, () => request(pick(some)), seconds);
-  };
-  const peer = (kind: string): Measure => {
-    const request = ({ at, id, offset }: Cursor): string =>
-      get(`/${kind}?${new URLSearchParams({ at, id, offset: String(offset), size: String(size) })}`);
-    return () => measureThroughput(peersPort, () => request(pick(cursors)), seconds);
-  };
-  const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
-  const tenth = Math.ceil(ordered.length / 10);
-  const rate = await measureMedians(
-    {
-      own: own(primary),
-      pgbench: () =>
-        pgbench(databaseUrl, PAGE.afterScreening, tenantId, cursors.slice(0, 64), { size, seconds }),
-      ...Object.fromEntries(['bare', 'offset', 'first', 'constant'].map((kind) => [kind, peer(kind)])),
-      begin: own(primary, ordered.slice(0, tenth)),
-      end: own(primary, ordered.slice(-tenth)),
-      small: own(small),
-    },
-    plan,
-  );
-  const detail = { screenings, pageSize: size, connections: 8, rounds: plan.rounds };
-  const against = (name: string, other: string, goal: number, one = 'own'): Row[] =>
-    rowAtLeast(`pages of ${size}${name}`, rate(one), rate(other), goal, detail);
-  return [
-    ...against(' against pgbench with the same query', 'pgbench', size < 1_000 ? 0.35 : 0.5),
-    ...against(' against node:http with pg, nothing checked', 'bare', 0.7),
-    ...against(' against OFFSET', 'offset', 5),
-    ...against(' against what is written first (objects, JSON.stringify, express)', 'first', 5),
-    ...against(' against node:http with constant octets', 'constant', 0.15),
-    ...against(': the last tenth against the first', 'begin', 1 / 1.2, 'end'),
-    ...against(`: ${screenings} screenings against 10000`, 'small', 1 / 1.2),
-  ];
-}
 
 async function tokenRow(port: number, client: Credentials, plan: Plan): Promise<Row[]> {
   const form = tokenForm(client).toString();

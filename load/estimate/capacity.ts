@@ -153,7 +153,7 @@ class Search {
     this.#load += seconds;
     this.#samples = run.samples;
     // An overloaded generator only adds latency, so a step that holds counts in spite of it.
-    const step = run.void && judged.verdict !== 'holds' ? { ...judged, void: run.void } : judged;
+    const step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
     this.#steps.push(step);
     this.settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.settings.maxSeconds} s of load`);
     if (step.void) return { ...step, verdict: 'undecided' };
@@ -293,7 +293,7 @@ class Search {
       async (rate, seconds, how) => {
         const { void: why } = await this.#run(rate, seconds, how);
         this.#atOnce ??= concurrencyLimitOf(this.#samples);
-        return { samples: this.#samples, ...(why ? { void: why } : {}) };
+        return { samples: this.#samples, void: why };
       },
       this.#left,
       step,
@@ -312,13 +312,13 @@ class Search {
   }
 
   #found(figure: Figure): Found {
-    const collapse = collapseOf(this.#evidence(), this.settings.slo);
     return {
       limitedBy: 'saturation',
       ...figure,
-      ...(this.#predicted ? { prediction: this.#predicted } : {}),
-      ...(collapse ? { collapse } : {}),
-      ...(this.#atOnce === undefined ? {} : { atOnce: this.#atOnce, limitedBy: 'quota' as const }),
+      prediction: this.#predicted,
+      collapse: collapseOf(this.#evidence(), this.settings.slo),
+      atOnce: this.#atOnce,
+      ...(this.#atOnce === undefined ? {} : { limitedBy: 'quota' as const }),
       gotFaster: this.#fasterSince > 0,
       watchedSeconds: Math.round(this.#load),
       samples: sum(this.#steps.map((step) => step.counted)),

@@ -41,7 +41,7 @@ export interface DepthFinding {
   readonly flat: boolean;
   readonly shape: Shape;
   /** Implementation mistakes that produce this shape, for the report. */
-  readonly likelyCause?: string;
+  readonly likelyCause?: string | undefined;
   /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */
   readonly ratios: { readonly deep: number; readonly long: number; readonly settled: number };
   /** Latency of an empty page. */
@@ -91,20 +91,17 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
   const long = (settled: boolean): Pair[] =>
     windows.filter((pair) => pair.settled === settled).map(({ longMs, shortMs }) => [longMs, shortMs]);
   const [deep, all] = [between(DEEP, END), between(0, END)];
-  const cause = slower(deep)
-    ? (['grows-with-depth', slower(between(END, 1)) ? CAUSES.offset : CAUSES.or] as const)
-    : slower(flipped(all))
-      ? (['slow-first-page', CAUSES.first] as const)
-      : slower(long(false))
-        ? (['slow-on-long-windows', `${CAUSES.rest}; or ${CAUSES.plan}`] as const)
-        : slower(long(true))
-          ? (['slow-on-long-windows', CAUSES.plan] as const)
-          : (['flat'] as const);
-  const [shape, likelyCause] = cause;
+  const causes: readonly (readonly [found: boolean, Shape, cause: string])[] = [
+    [slower(deep), 'grows-with-depth', slower(between(END, 1)) ? CAUSES.offset : CAUSES.or],
+    [slower(flipped(all)), 'slow-first-page', CAUSES.first],
+    [slower(long(false)), 'slow-on-long-windows', `${CAUSES.rest}; or ${CAUSES.plan}`],
+    [slower(long(true)), 'slow-on-long-windows', CAUSES.plan],
+  ];
+  const [, shape = 'flat', likelyCause] = causes.find(([found]) => found) ?? [];
   return {
     flat: shape === 'flat',
     shape,
-    ...(likelyCause ? { likelyCause } : {}),
+    likelyCause,
     ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
     emptyMs,
     rows: pages.length * pageSize,

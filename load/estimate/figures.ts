@@ -71,8 +71,10 @@ export function ordered(figure: number, low: number, high: number) {
 }
 
 /** Confirmed unless there is a reason why not. */
-export const confirmedUnless = (unconfirmed: string | false): Pick<Figure, 'confirmed' | 'unconfirmed'> =>
-  unconfirmed === false ? { confirmed: true } : { confirmed: false, unconfirmed };
+export const confirmedUnless = (why: string | false = false): Pick<Figure, 'confirmed' | 'unconfirmed'> => ({
+  confirmed: why === false,
+  unconfirmed: why || undefined,
+});
 
 /** The lowest throughput under a backlog, in answers/s; only values above the rate that held are the target's limit. */
 export function saturationOf(evidence: readonly Step[], slo: Slo): number | undefined {
@@ -158,7 +160,7 @@ export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
 export interface StepRun {
   readonly samples: readonly Sample[];
   /** Why the generator or its machine may have influenced the samples. */
-  readonly void?: string;
+  readonly void?: string | undefined;
 }
 
 export interface HowToRun {
@@ -234,14 +236,14 @@ export interface Found {
   /** Whether the figure predicted a run that it was not computed from. */
   readonly confirmed: boolean;
   /** Why it is not confirmed. */
-  readonly unconfirmed?: string;
-  readonly prediction?: Prediction;
+  readonly unconfirmed?: string | undefined;
+  readonly prediction?: Prediction | undefined;
   /** Offered rate from which throughput drops below the rate that held, and that throughput. */
-  readonly collapse?: { readonly from: number; readonly answersPerSecond: number };
+  readonly collapse?: { readonly from: number; readonly answersPerSecond: number } | undefined;
   readonly gotFaster: boolean;
   readonly quota?: Quota;
   /** Concurrency limit: the next concurrent request is answered 429. */
-  readonly atOnce?: number;
+  readonly atOnce?: number | undefined;
   /** Seconds of load, and answers counted. */
   readonly watchedSeconds: number;
   readonly samples: number;

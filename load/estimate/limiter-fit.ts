@@ -3,7 +3,7 @@
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
 import type { FullPages } from './full-pages.ts';
-import { smallest } from './numbers.ts';
+import { median, smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
@@ -23,19 +23,19 @@ export interface LimiterFinding {
   readonly retryAfterHonest?: boolean;
   readonly retryAfter?: RetryAfter;
   /** Independent of a model: requests admitted from rest before the first 429, and in how many seconds. */
-  readonly fromRest?: { readonly admitted: number; readonly seconds: number };
+  readonly fromRest?: { readonly admitted: number; readonly seconds: number } | undefined;
   /** Independent of a model: rate admitted under constant overload. */
-  readonly longRunPerSecond?: number;
+  readonly longRunPerSecond?: number | undefined;
   /** Policy declared by RateLimit headers. */
-  readonly declared?: NonNullable<Sample['policy']>;
+  readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
-  readonly shaper?: Shaper;
+  readonly shaper?: Shaper | undefined;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly atOnce?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
-  readonly scope?: 'client' | 'shared';
+  readonly scope?: 'client' | 'shared' | undefined;
   /** Full pages in succession, from rest. */
-  readonly fullPages?: FullPages;
+  readonly fullPages?: FullPages | undefined;
   readonly requests: number;
   /** Duration of the probe. */
   readonly watchedSeconds: number;
@@ -79,10 +79,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     requests: requests + waited.length + pressed.length,
     watchedSeconds,
     ...waits,
-    ...(first > 0
-      ? { fromRest: { admitted: first, seconds: round((seen[first]!.atMs - seen[0]!.atMs) / 1000) } }
-      : {}),
-    ...longRunRate(pressed),
+    fromRest:
+      first > 0 ? { admitted: first, seconds: round((seen[first]!.atMs - seen[0]!.atMs) / 1000) } : undefined,
+    longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
   const even = shaperOf(seen);
@@ -90,7 +89,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const shaper =
     even && even.ratePerSecond * SAME_RATE > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
-  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', ...(shaper ? { shaper } : {}), ...noKind };
+  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
 
   const atOnce = findConcurrencyLimit(
     all.flatMap(({ sentMs, rttMs, ok }) =>
@@ -114,7 +113,8 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
   // If times are less certain than the interval between admissions, kinds that pace differently look the same.
   const apartMs = windowMs / limit;
-  const isBlurred = typicalSlackMs(seen) > apartMs || (winner.misses > 0 && apartMs < CLOSE_MS);
+  const isBlurred =
+    median(seen.map(({ slackMs }) => slackMs)) > apartMs || (winner.misses > 0 && apartMs < CLOSE_MS);
   const isOpen = tied || cutBy !== undefined || isBlurred;
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
@@ -122,24 +122,16 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const alternatives = isOpen ? [...new Set([...fitting, ...similar])] : fitting.slice(1);
   const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
-  const figures =
-    kind === 'token-bucket'
-      ? {
-          burst: limit,
-          ratePerSecond: perSecond(windowMs),
-          interval: [perSecond(highMs), perSecond(lowMs)] as const,
-        }
-      : {
-          limit,
-          windowSeconds: round(windowMs / 1000),
-          interval: [round(lowMs / 1000), round(highMs / 1000)] as const,
-        };
+  const seconds = (ms: number): number => round(ms / 1000);
+  const isBucket = kind === 'token-bucket';
+  const [low, high] = isBucket ? [highMs, lowMs].map(perSecond) : [lowMs, highMs].map(seconds);
+  const figures = {
+    ...(isBucket
+      ? { burst: limit, ratePerSecond: perSecond(windowMs) }
+      : { limit, windowSeconds: seconds(windowMs) }),
+    interval: [low!, high!] as const,
+  };
   return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
-}
-
-function typicalSlackMs(seen: readonly Observation[]): number {
-  const slacks = seen.map(({ slackMs }) => slackMs).sort((a, b) => a - b);
-  return slacks[slacks.length >> 1] ?? 0;
 }
 
 const round = (value: number): number => Number(value.toPrecision(4));
@@ -148,12 +140,12 @@ const round = (value: number): number => Number(value.toPrecision(4));
 const LEAST_ADMITTED = 20;
 
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
-function longRunRate(pressed: readonly Observation[]): { readonly longRunPerSecond?: number } {
+function longRunRate(pressed: readonly Observation[]): number | undefined {
   const admitted = pressed.filter(({ ok }) => ok).length;
-  if (admitted < LEAST_ADMITTED || admitted === pressed.length) return {};
+  if (admitted < LEAST_ADMITTED || admitted === pressed.length) return undefined;
   const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));
   const { perSecond, settled } = quotaOf(decisions, decisions.at(-1)!.atMs);
-  return settled ? { longRunPerSecond: round(perSecond) } : {};
+  return settled ? round(perSecond) : undefined;
 }
 
 /** Waits that must be too short to rule out another client on the same quota as the cause. */

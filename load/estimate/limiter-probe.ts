@@ -39,7 +39,7 @@ const CLOCK_MS = 0.5;
  * Estimates when the target decided each request. The shortest round trip, for admitted and rejected requests each, is
  * taken as constant; only the excess over it is uncertain. So a constant 80 ms is as precise as a constant 1 ms.
  */
-export function placeReplies(replies: readonly Reply[]): Observation[] {
+function placeReplies(replies: readonly Reply[]): Observation[] {
   const least = (ok: boolean): number =>
     smallest(replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
   const bases = { ok: least(true), refused: least(false) };
@@ -107,10 +107,10 @@ const LONGEST_OVERLOAD_SECONDS = 30;
 export interface Probed {
   readonly seen: readonly Observation[];
   /** While Retry-After was waited out; no evidence of the kind. */
-  readonly waited?: readonly Observation[];
+  readonly waited?: readonly Observation[] | undefined;
   /** Under constant overload, from the first rejection on: gives the long-run rate of any kind. */
-  readonly pressed?: readonly Observation[];
-  readonly cutBy?: keyof ProbeLimits;
+  readonly pressed?: readonly Observation[] | undefined;
+  readonly cutBy?: keyof ProbeLimits | undefined;
 }
 
 class Exhausted extends Error {
@@ -145,13 +145,11 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
     // Everything that distinguishes the kinds was sent before this phase.
     if (phases.waitedFrom === Infinity) cutBy = error.limit;
   }
-  const waited = replies.slice(phases.waitedFrom, phases.pressedFrom);
-  const pressed = replies.slice(phases.pressedFrom);
   return {
     seen: placeReplies(replies.slice(0, phases.waitedFrom)),
-    ...(waited.length > 0 ? { waited: placeReplies(waited) } : {}),
-    ...(pressed.length > 0 ? { pressed: placeReplies(pressed) } : {}),
-    ...(cutBy ? { cutBy } : {}),
+    waited: placeReplies(replies.slice(phases.waitedFrom, phases.pressedFrom)),
+    pressed: placeReplies(replies.slice(phases.pressedFrom)),
+    cutBy,
   };
 }
 

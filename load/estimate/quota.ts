@@ -4,6 +4,7 @@
  */
 import type { RatePolicy } from '../k6/lib/judge.ts';
 import {
+  confirmedUnless,
   type Figure,
   ordered,
   type HowToRun,
@@ -262,7 +263,7 @@ export async function confirmQuota(
   first: Step,
   samples: readonly Sample[],
   quiet: { readonly acceptedPerSecond: number; readonly idleMs: number },
-): Promise<{ readonly figure: Figure; readonly prediction?: Prediction } | undefined> {
+): Promise<{ readonly figure: Figure; readonly prediction?: Prediction | undefined } | undefined> {
   const { acceptedPerSecond, idleMs } = quiet;
   const longest = LONGEST_RUN * confirmSeconds;
   let seen = [...samples];
@@ -321,8 +322,8 @@ export async function confirmQuota(
   if (settled) quota = { ...quota, withinSlo: rateWithin(quota, slo.errorRate) };
   const figureOf = (unconfirmed?: string): Figure => ({
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
-    ...{ limitedBy: 'quota', basis: 'quota', quota, confirmed: unconfirmed === undefined },
-    ...(unconfirmed === undefined ? {} : { unconfirmed }),
+    ...{ limitedBy: 'quota', basis: 'quota', quota },
+    ...confirmedUnless(unconfirmed),
   });
   if (!settled) {
     const { limit: declared, windowSeconds: atLeast } = policy() ?? {};
@@ -340,9 +341,10 @@ export async function confirmQuota(
   ] as const) {
     const offered = share * perSecond;
     if (left() < lasts + pauseSeconds)
-      return prediction
-        ? { figure: figureOf(), prediction }
-        : { figure: figureOf('the time limit was reached before the prediction run') };
+      return {
+        figure: figureOf(prediction ? undefined : 'the time limit was reached before the prediction run'),
+        prediction,
+      };
     const how = { pauseSeconds, countsOnly: share > 1 };
     const { samples: run, void: why } = await offer(offered, lasts, how);
     if (why) return { figure: figureOf(why) };
@@ -368,5 +370,5 @@ export async function confirmQuota(
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };
   }
-  return { figure: figureOf(), ...(prediction ? { prediction } : {}) };
+  return { figure: figureOf(), prediction };
 }

@@ -47,9 +47,9 @@ export interface Step {
   /** Whether latency kept growing during the step. */
   readonly growing: boolean;
   /** Why the generator or its machine, not the target, may have caused the result. */
-  readonly void?: string;
+  readonly void?: string | undefined;
   /** Answers per second under a backlog; absent if the target kept up. */
-  readonly saturatedAt?: number;
+  readonly saturatedAt?: number | undefined;
   /** Answers per second other than 429. */
   readonly accepted: number;
 }
@@ -83,7 +83,6 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
   const p99Ms = quantile(sorted, 0.99);
-  const saturatedAt = saturation(samples, seconds);
   const late = counted.filter((one) => failed(one.status) || one.latencyMs >= slo.p99Ms).length;
   const failures = counted.filter((one) => failed(one.status)).length;
   const errorRate = counted.length === 0 ? 1 : failures / counted.length;
@@ -104,7 +103,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     counted: counted.length,
     late,
     failures,
-    ...(saturatedAt === undefined ? {} : { saturatedAt }),
+    saturatedAt: saturation(samples, seconds),
     accepted: (samples.filter((one) => one.status !== 429 && one.status !== 0).length * 1000) / lastMs,
   };
 }

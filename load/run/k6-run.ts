@@ -17,7 +17,7 @@ import { durationText, number } from '../../certify/render/results.ts';
 export interface K6Run {
   /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
   readonly status: number;
-  readonly summary?: ScenarioSummary;
+  readonly summary?: ScenarioSummary | undefined;
   readonly findings: readonly Finding[];
   /** The script's records except samples. */
   readonly records: readonly LoadRecord[];
@@ -26,9 +26,9 @@ export interface K6Run {
   /** The last line of k6's own output, or why the kit killed k6. */
   readonly lastMessage: string;
   /** The generator's share of the machine's cores; absent if unknown. */
-  readonly cpuShare?: number;
+  readonly cpuShare?: number | undefined;
   /** Processor time; absent if unknown. */
-  readonly cpuSeconds?: number;
+  readonly cpuSeconds?: number | undefined;
   /** Pressure on the machine during the run. */
   readonly pressure?: Pressure;
   /** The run was stopped early because almost all requests failed. */
@@ -134,7 +134,7 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       clearTimeout(limit);
       signal?.removeEventListener('abort', interrupt);
     })) as [number | null];
-    const share = (used ?? 0) / ((Date.now() - startedAt) / 1000) / availableParallelism();
+    const share = used && used / ((Date.now() - startedAt) / 1000) / availableParallelism();
     const summary = await readFile(SUMMARY, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
@@ -142,14 +142,15 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     if (summary && isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
     return {
       status: code ?? 137,
-      ...(summary ? { summary } : {}),
+      summary,
       isHopeless,
       findings: output.findings,
       records: output.records,
       oneIn: output.oneIn,
       pressure: pressure(),
       lastMessage: output.killed ?? output.lastMessage,
-      ...(used === undefined ? {} : { cpuSeconds: used, cpuShare: share }),
+      cpuSeconds: used,
+      cpuShare: share,
     };
   } finally {
     await rm(directory, { recursive: true, force: true });

@@ -33,7 +33,7 @@ export interface ArrivalsRun {
   readonly schedulerLagP99Ms: number;
   readonly vus: number;
   /** Reason why the result is void. */
-  readonly void?: string;
+  readonly void?: string | undefined;
 }
 
 /** Retries of a step after generator overload. */

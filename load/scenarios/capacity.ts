@@ -65,7 +65,7 @@ export async function searchRate(
     session.tell(
       `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}${why ? `; void: ${why}` : ''}`,
     );
-    return { samples, ...(why ? { void: why } : {}) };
+    return { samples, void: why };
   };
   const settings = {
     ...{ slo: session.settings.slo, startRate, maxRate },

@@ -46,11 +46,11 @@ async function probe(
   const spare = (): number => limits.maxRequests - limiter.requests;
   if (!limiter.shaper && limiter.atOnce === undefined) {
     const scope = await scopeOf(session, limiter, probed, spare());
-    if (scope) limiter = { ...limiter, scope };
+    limiter = { ...limiter, scope };
     if (isComparable(limiter) && spare() >= MOST_PAGES)
       limiter = await withFullPages(session, limiter, probed);
   }
-  if (declared) limiter = { ...limiter, declared };
+  limiter = { ...limiter, declared };
   const startedAt = probed.seen[0]!.atMs;
   const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, limits) : undefined;
   return {
@@ -126,7 +126,7 @@ async function withFullPages(
     requests += (read?.admitted ?? 0) + 1;
     return read;
   }, limiter.fromRest?.admitted);
-  return { ...limiter, requests, ...(fullPages ? { fullPages } : {}) };
+  return { ...limiter, requests, fullPages };
 }
 
 async function runProbe(
@@ -138,8 +138,7 @@ async function runProbe(
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};
   if (!probed)
     throw new VoidRun(`the probe was stopped${status === undefined ? '' : ` by status ${status}`}`);
-  const declared = declaredBy(policies);
-  return { ...probed, ...(declared ? { declared } : {}) };
+  return { ...probed, declared: declaredBy(policies) };
 }
 
 const LONGEST_SETTLE_S = 60;

@@ -17,9 +17,10 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   const alone = await carried(session, options, 0);
   const startRate = Math.max(1, alone.tenants / pollSeconds / 4);
   const beside =
-    backfills > 0 && alone.tenants > 0 && (await carried(session, { ...options, startRate }, backfills));
-  const { slo } = session.settings;
-  const figure: TenantsFigure = { pollSeconds, backfills, slo, alone, ...(beside ? { beside } : {}) };
+    backfills > 0 && alone.tenants > 0
+      ? await carried(session, { ...options, startRate }, backfills)
+      : undefined;
+  const figure: TenantsFigure = { pollSeconds, backfills, slo: session.settings.slo, alone, beside };
   return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary: summaryLines(figure) };
 }
 
@@ -51,13 +52,11 @@ async function carried(
     interval: [Math.floor(interval[0] * pollSeconds), Math.ceil(interval[1] * pollSeconds)],
     limitedBy,
     confirmed,
-    ...(unconfirmed === undefined ? {} : { unconfirmed }),
-    ...(prediction ? { prediction } : {}),
+    unconfirmed,
+    prediction,
     pollMs: median(held.map((step) => step.p50Ms)),
     pagesPerPoll: sum(pagesOfPolls) / Math.max(1, pagesOfPolls.length),
-    ...(full.length > 0
-      ? { backfillPageMs: { p50: quantile(full, 0.5), mean: sum(full) / full.length } }
-      : {}),
+    backfillPageMs: full.length > 0 ? { p50: quantile(full, 0.5), mean: sum(full) / full.length } : undefined,
   };
 }
 
