@@ -4,7 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { neverStarted } from '../k6/lib/random.ts';
+import { shortfall } from '../k6/lib/random.ts';
 import { readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
@@ -126,8 +126,6 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
 
 /** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
 const MAX_LAG = 0.5;
-/** Tolerated share of requests that the runners did not start before the end. */
-const MAX_SHORTFALL = 0.01;
 
 function voidReason(
   parts: readonly Part[],
@@ -138,8 +136,5 @@ function voidReason(
   const lag = Math.max(...parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)
     return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
-  const short = neverStarted(due, counts);
-  return short > MAX_SHORTFALL * due
-    ? `generator overload: ${short} of ${due} requests were never started`
-    : undefined;
+  return shortfall(due, counts);
 }

@@ -4,8 +4,8 @@
  * them: what it holds back comes out at an even pace.
  */
 import { largest, quantile, smallest } from './numbers.ts';
-import type { Sample } from './step.ts';
-import type { Observation } from './limiter-probe.ts';
+import { type Sample, sentMsOf } from './step.ts';
+import type { Observation, Reply } from './limiter-probe.ts';
 
 /** Minimum counts to judge Poisson arrivals. */
 const LEAST_REFUSED = 30;
@@ -14,22 +14,13 @@ const LEAST_PASSED = 30;
 const LEAST_SHARE = 0.95;
 const TOLERANCE = 0.1;
 
-/** One request and its outcome. */
-interface Sent {
-  readonly sentMs: number;
-  readonly rttMs: number;
-  readonly ok: boolean;
-}
+type Sent = Pick<Reply, 'sentMs' | 'rttMs' | 'ok'>;
 
 /** The concurrency limit that explains the 429 answers; undefined if none does. */
 export const concurrencyLimitOf = (samples: readonly Sample[]): number | undefined =>
   findConcurrencyLimit(
     samples
-      .map(({ dueMs, latencyMs, serviceMs, status }) => ({
-        sentMs: dueMs + latencyMs - serviceMs,
-        rttMs: serviceMs,
-        ok: status !== 429,
-      }))
+      .map((one) => ({ sentMs: sentMsOf(one), rttMs: one.serviceMs, ok: one.status !== 429 }))
       .sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok)),
     LEAST_REFUSED,
   );

@@ -18,7 +18,7 @@ import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { ascending, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
-import { judgeStep, type Sample, type Step } from './step.ts';
+import { judgeStep, type Sample, sentMsOf, type Step } from './step.ts';
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
@@ -108,13 +108,12 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   };
 }
 
-const sentMs = (one: Sample): number => one.dueMs + one.latencyMs - one.serviceMs;
 const isRejected = ({ status }: Sample): boolean => status === 429;
 const quotaOfRun = (samples: readonly Sample[], seconds: number): Quota =>
   quotaOf(
     samples
       .filter(({ status }) => status !== 0)
-      .map((one) => ({ atMs: sentMs(one), ok: !isRejected(one) }))
+      .map((one) => ({ atMs: sentMsOf(one), ok: !isRejected(one) }))
       .sort((a, b) => a.atMs - b.atMs),
     seconds * 1000,
   );
@@ -359,7 +358,7 @@ export async function confirmQuota(
     // Late answers: the target is slower than its quota.
     const admitted = run.filter((one) => !isRejected(one));
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
-    let { least, most } = predictedRejections(quota, ascending(run.map(sentMs)));
+    let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
       // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
       least = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;

@@ -18,6 +18,8 @@ export interface Sample {
   readonly refusedConnection?: boolean | undefined;
 }
 
+export const sentMsOf = ({ dueMs, latencyMs, serviceMs }: Sample): number => dueMs + latencyMs - serviceMs;
+
 /** Share of answers that may exceed a p99. */
 export const LATE_SHARE = 0.01;
 

@@ -6,7 +6,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { spawnGuarded } from '../../engine/guarded.ts';
-import { failed, type Sample } from '../estimate/step.ts';
+import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
@@ -214,10 +214,7 @@ async function systemCertificates(): Promise<string> {
   return '';
 }
 
-/** A request of open arrivals. */
-export type Arrival = Sample & ArrivalRecord;
-
-export const arrivalsOf = (records: readonly LoadRecord[]): Arrival[] =>
+export const arrivalsOf = (records: readonly LoadRecord[]): ArrivalRecord[] =>
   records
     .filter((one) => one.kind === 'arrival')
     .map((one) => (noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one));

@@ -4,7 +4,8 @@
  */
 import { ascending, quantile, sum } from '../estimate/numbers.ts';
 import { failed, LATE_SHARE, type Slo, WARM_UP } from '../estimate/step.ts';
-import type { Arrival, K6Run } from './k6-run.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import type { K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
 
 export interface Overload {
@@ -33,7 +34,7 @@ const PRESSURE_WORDS = {
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(
   run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
-  samples: readonly Arrival[],
+  samples: readonly ArrivalRecord[],
   schedulerLagP99Ms: number,
   slo: Slo,
   atRest?: Pressure,

@@ -1,7 +1,8 @@
 /** The number of virtual users, generator overload, and k6's output with bounded memory and progress lines. */
 import { expect, test } from '@playwright/test';
 import { Connections, overloadOf } from './overload.ts';
-import { type Arrival, listen, trackProgress } from './k6-run.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import { listen, trackProgress } from './k6-run.ts';
 import { EventEmitter } from 'node:events';
 
 const NEEDED = 500;
@@ -40,7 +41,7 @@ for (const first of [1, 8, 60, 400]) {
 }
 
 const SLO = { p99Ms: 5000, errorRate: 0.001 };
-const arrival = (dueMs: number, status: number, latencyMs: number): Arrival => ({
+const arrival = (dueMs: number, status: number, latencyMs: number): ArrivalRecord => ({
   kind: 'arrival',
   ...{ dueMs, status, latencyMs, serviceMs: latencyMs, schedulerLagMs: 5, client: 0 },
 });

@@ -4,9 +4,10 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, judgedShare, neverStarted, poissonArrivals } from '../k6/lib/random.ts';
+import { dueCount, judgedShare, poissonArrivals, shortfall } from '../k6/lib/random.ts';
 import { Judge } from './judging.ts';
-import { type Arrival, arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
 import { Connections, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './prepare.ts';
@@ -28,7 +29,7 @@ export interface LoadSettings {
 }
 
 export interface ArrivalsRun {
-  readonly samples: readonly Arrival[];
+  readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
   readonly schedulerLagP99Ms: number;
   readonly vus: number;
@@ -208,19 +209,14 @@ export class Session {
 /** Scripts with precomputed due moments; in the others k6 schedules them. */
 const PRECOMPUTED = ['arrivals', 'tenants'];
 
-/** Tolerated share of requests that the generator did not start before its end. */
-const SHORTFALL = 0.01;
-
 function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefined {
   const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
-  const short = neverStarted(due, summary?.counts ?? {});
-  return short <= SHORTFALL * due
-    ? undefined
-    : { reason: `generator overload: ${short} of ${due} requests were never started`, remedy: 'passing' };
+  const reason = shortfall(due, summary?.counts ?? {});
+  return reason === undefined ? undefined : { reason, remedy: 'passing' };
 }
 
 /** Adds due requests without a record as failed: the run ended first, or no VU was free. */
-function withLost(samples: Arrival[], config: LoadConfig, oneIn: number): Arrival[] {
+function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): ArrivalRecord[] {
   const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
   const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
@@ -229,7 +225,7 @@ function withLost(samples: Arrival[], config: LoadConfig, oneIn: number): Arriva
 }
 
 /** Due moments of lost requests: exact for precomputed ones, otherwise evenly spread over the run. */
-function lostMoments(samples: readonly Arrival[], config: LoadConfig, oneIn: number): number[] {
+function lostMoments(samples: readonly ArrivalRecord[], config: LoadConfig, oneIn: number): number[] {
   const { scenario, seed, requestsPerSecond, seconds } = config;
   if (PRECOMPUTED.includes(scenario)) {
     const due = poissonArrivals(seed, requestsPerSecond, seconds);

@@ -2,14 +2,15 @@
 import { ascending, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
-import type { Arrival, K6Run } from '../run/k6-run.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import type { K6Run } from '../run/k6-run.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Seen = Partial<ChaosRun> & {
-  readonly samples: readonly Arrival[];
+  readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
   readonly step: Step;
 };
@@ -69,8 +70,9 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
 const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);
 
 /** Sorted latencies in a part of the run; from and to are shares of its duration. */
-function latenciesIn(samples: readonly Arrival[], seconds: number, from: number, to: number): number[] {
-  const isIn = ({ dueMs }: Arrival): boolean => dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000;
+function latenciesIn(samples: readonly ArrivalRecord[], seconds: number, from: number, to: number): number[] {
+  const isIn = ({ dueMs }: ArrivalRecord): boolean =>
+    dueMs >= from * seconds * 1000 && dueMs < to * seconds * 1000;
   return ascending(samples.filter(isIn).map(({ latencyMs }) => latencyMs));
 }
 

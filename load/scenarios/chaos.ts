@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import { Unreachable } from '../run/ask.ts';
-import type { Arrival, K6Run } from '../run/k6-run.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import type { K6Run } from '../run/k6-run.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import { changes, oracleOf, readStored, type Stored } from '../run/stored.ts';
 import type { Target } from '../../engine/target/target.ts';
@@ -11,7 +12,7 @@ import { randomSource } from '../k6/lib/random.ts';
 
 export interface ChaosRun {
   /** Requests not affected by an outage. */
-  readonly samples: readonly Arrival[];
+  readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
   /** Summary lines about the outages. */
   readonly lines: readonly string[];
@@ -97,7 +98,7 @@ export async function arrivalsUnderOutages(
 /** Time of the first 200 for a request due after the outage; undefined if later than RECOVERY_MS. */
 function servedAgain(
   { endedAtMs }: Outage,
-  samples: readonly (Arrival & { readonly atMs: number })[],
+  samples: readonly (ArrivalRecord & { readonly atMs: number })[],
 ): number | undefined {
   const served = samples.filter(({ atMs, status }) => atMs >= endedAtMs && status === 200);
   const firstMs = smallest(served.map(({ atMs, latencyMs }) => atMs + latencyMs));
@@ -118,7 +119,7 @@ async function readAgain({ prepared }: Session, { window }: Stored): Promise<Sto
 
 function describeOutages(
   outages: readonly (Outage & { readonly servedMs: number | undefined })[],
-  failures: readonly Arrival[],
+  failures: readonly ArrivalRecord[],
 ): string {
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);

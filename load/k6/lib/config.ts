@@ -52,7 +52,7 @@ export interface LoadConfig {
   readonly seed: number;
   /** Number of virtual users. */
   readonly vus: number;
-  /** Arrival rate, for `seconds`. */
+  /** ArrivalRecord rate, for `seconds`. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
   /** SLO for the script's default thresholds. */

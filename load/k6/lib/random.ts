@@ -42,9 +42,16 @@ export function dueCount(run: {
   return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
 }
 
-/** Number of due requests that an overloaded generator never started; dropped iterations found no free VU. */
-export const neverStarted = (due: number, counts: Readonly<Record<string, number>>): number =>
-  Math.max(0, due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0));
+/** Tolerated share of due requests that the generator did not start before its end. */
+const SHORTFALL = 0.01;
+
+/** Why a run is void: due requests were never started. Dropped iterations found no free VU, which is another reason. */
+export function shortfall(due: number, counts: Readonly<Record<string, number>>): string | undefined {
+  const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
+  return short > SHORTFALL * due
+    ? `generator overload: ${short} of ${due} requests were never started`
+    : undefined;
+}
 
 /** Judges a sample of five answers per second, which costs little at any rate. */
 const JUDGED_PER_SECOND = 5;

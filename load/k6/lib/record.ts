@@ -1,17 +1,13 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { PagesRead } from '../../estimate/full-pages.ts';
 import type { Probed } from '../../estimate/limiter-probe.ts';
+import type { Sample } from '../../estimate/step.ts';
 import type { Finding, RatePolicy } from './judge.ts';
 
 /** A request of open arrivals. */
-export interface ArrivalRecord {
+export interface ArrivalRecord extends Sample {
   readonly kind: 'arrival';
-  /** Due moment since the start. Latency counts from it, service time from the sending. */
-  readonly dueMs: number;
-  readonly latencyMs: number;
-  readonly serviceMs: number;
-  /** 0 if there was no answer; errorCode is then k6's. */
-  readonly status: number;
+  /** k6's, if there was no answer. */
   readonly errorCode?: number;
   /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
@@ -19,8 +15,6 @@ export interface ArrivalRecord {
   readonly client: number;
   /** Pages of a poll, which may be several. */
   readonly pages?: number;
-  readonly retryAfterSeconds?: number | undefined;
-  readonly policy?: RatePolicy | undefined;
 }
 
 /** A page of a traversal. */
