@@ -1,16 +1,17 @@
 /** Sends the limiter's probe from one VU; by hand it also identifies the limiter. */
 import { check } from 'k6';
 import http from 'k6/http';
+import type { PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
-import type { Client } from './lib/client.ts';
+import type { Client, PageRequest } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from './lib/judge.ts';
 import { write } from './lib/record.ts';
 import { FAR_END, FIRST } from './lib/window.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
-const config = readConfig({ pageSize: 1 });
+const config = readConfig();
 const limits: NonNullable<LoadConfig['probe']> = config.probe ?? { maxRequests: 2000, maxSeconds: 60 };
 
 export const options = {
@@ -34,19 +35,14 @@ export const options = {
 
 export const setup = (): SetupData => runSetup(config);
 
+/** The cheapest page. */
+const emptyPage = (client: Client, { window: { to } }: SetupData): PageRequest => client.first(to, to, 1);
+
 export default async function (data: SetupData): Promise<void> {
   http.setResponseCallback(http.expectedStatuses(200, 429));
-  const fetchOf = (index: number): Fetch => {
-    const client = clientOf(config, data, index);
-    // An empty window, the cheapest page.
-    const { to } = data.window;
-    const pageRequest = client.first(to, to, config.pageSize);
-    return () => client.fetchPageAsync(pageRequest);
-  };
-  const { other, pages } = limits;
-  if (pages) return readPages(data, pages);
-  if (other) return compareClients(fetchOf(0), fetchOf(other.client), other.count);
-  const fetch = fetchOf(0);
+  if (limits.reads) return readPages(data, limits.reads);
+  const client = clientOf(config, data, 0);
+  const page = emptyPage(client, data);
   const originMs = Date.now();
   const probe = probeLimiter(limits);
   const policies: RatePolicy[] = [];
@@ -59,7 +55,7 @@ export default async function (data: SetupData): Promise<void> {
     const sending = [];
     for (let index = 0; index < count; index += 1) {
       if (index > 0) await until(startMs + index * spacingMs);
-      sending.push(fetch());
+      sending.push(client.fetchPageAsync(page));
     }
     const answers = await Promise.all(sending);
     const unexpected = answers.find(({ sent: { status } }) => status !== 200 && status !== 429);
@@ -99,44 +95,28 @@ function until(atMs: number): Promise<void> {
   return waitMs <= 0 ? Promise.resolve() : new Promise((done) => setTimeout(done, waitMs));
 }
 
-/** Reads the first page of all screenings, or an empty page, again and again until it is rejected. */
-function readPages(data: SetupData, { isFull, count }: NonNullable<typeof limits.pages>): void {
-  const client = clientOf(config, data, 0);
-  const { to } = data.window;
-  const page = isFull ? client.first(FIRST, FAR_END, MAX_PAGE_SIZE) : client.first(to, to, 1);
-  let [admitted, items, bytes] = [0, 0, 0];
-  while (admitted < count) {
-    const { status, response, retryAfterSeconds } = client.fetchPage(page, Date.now(), admitted === 0);
-    if (status === 429)
-      return write({ kind: 'pages', admitted, isRejected: true, retryAfterSeconds, items, bytes });
-    if (status !== 200) return;
-    if (admitted === 0) [items, bytes] = [Number(response!.json('items.#')), response!.body.length];
-    admitted += 1;
+/** Reads pages by one client after the other, each in growing batches until one is rejected. */
+async function readPages(data: SetupData, asked: NonNullable<typeof limits.reads>): Promise<void> {
+  const reads: PagesRead[] = [];
+  for (const { client, isFull, count, atOnce } of asked) {
+    const by = clientOf(config, data, client);
+    const page = isFull ? by.first(FIRST, FAR_END, MAX_PAGE_SIZE) : emptyPage(by, data);
+    let read: PagesRead = { admitted: 0, isRejected: false, items: 0, bytes: 0 };
+    for (let batch = 1; read.admitted < count && !read.isRejected; batch = Math.min(atOnce, batch * 2)) {
+      const isFirst = read.admitted === 0;
+      const length = Math.min(batch, count - read.admitted);
+      const answers = await Promise.all(Array.from({ length }, () => by.fetchPageAsync(page, isFirst)));
+      const rejected = answers.find(({ sent }) => sent.status !== 200)?.sent;
+      if (rejected && rejected.status !== 429) return;
+      if (isFirst && !rejected) {
+        const { response } = answers[0]!.sent;
+        read = { ...read, items: Number(response!.json('items.#')), bytes: response!.body.length };
+      }
+      const admitted = read.admitted + answers.filter(({ sent }) => sent.status === 200).length;
+      const isRejected = rejected !== undefined;
+      read = { ...read, admitted, isRejected, retryAfterSeconds: rejected?.retryAfterSeconds };
+    }
+    reads.push(read);
   }
-  write({ kind: 'pages', admitted, isRejected: false, items, bytes });
-}
-
-const LARGEST_BATCH = 50;
-
-type Fetch = () => ReturnType<Client['fetchPageAsync']>;
-
-/**
- * The first client sends until it is rejected, then the second: if that is rejected too, both share a limit. Then the
- * first again: if it is admitted, its limit was reset, maybe before the second one's requests.
- */
-async function compareClients(one: Fetch, other: Fetch, count: number): Promise<void> {
-  /** Returns the share of concurrent requests that were admitted. */
-  const admitted = async (fetch: Fetch, times: number): Promise<number> => {
-    const answers = await Promise.all(Array.from({ length: times }, fetch));
-    return answers.filter(({ sent }) => sent.status === 200).length / times;
-  };
-  // Opens its connections before they are needed.
-  await admitted(other, 1);
-  let sent = 0;
-  for (let batch = 1; sent < limits.maxRequests; batch = Math.min(LARGEST_BATCH, batch * 2)) {
-    sent += batch;
-    if ((await admitted(one, batch)) === 1) continue;
-    write({ kind: 'compared', other: await admitted(other, count), again: await admitted(one, count) });
-    return;
-  }
+  write({ kind: 'pages', reads });
 }

@@ -2,10 +2,17 @@
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
-import { compareFullPages, type FullPages, isComparable, MOST_PAGES } from '../estimate/full-pages.ts';
+import {
+  compareFullPages,
+  type FullPages,
+  isComparable,
+  MOST_PAGES,
+  type PagesRead,
+} from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
@@ -98,13 +105,14 @@ async function scopeOf(
   const maxRequests = Math.ceil(1.5 * first) + 2 * count;
   for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const probe = { maxRequests, maxSeconds: 60, other: { client: 1, count } };
-    const config = session.config('rate-limit', { probe, seconds: 60, pageSize: 1 });
-    const { records } = await session.run('rate-limit', config);
-    const compared = records.find((one) => one.kind === 'compared');
-    if (compared && compared.other < SAME) return 'shared';
+    const read = (client: number, most: number) => ({ client, isFull: false, count: most, atOnce: 50 });
+    // The other client's first request opens its connection.
+    const asked = [read(1, 1), read(0, maxRequests), read(1, count), read(0, count)];
+    const [, one, other, again] = (await readPages(session, asked)) ?? [];
+    if (!one?.isRejected) continue;
+    if (other!.admitted < SAME * count) return 'shared';
     // If the first client was admitted again, the limit was reset, maybe before the other client's requests.
-    if (compared && compared.other > ANOTHER && compared.again < SAME) return 'client';
+    if (other!.admitted > ANOTHER * count && again!.admitted < SAME * count) return 'client';
   }
   return undefined;
 }
@@ -120,20 +128,28 @@ async function withFullPages(
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
     const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, 2.1 * afterSeconds));
     await setTimeout(seconds * 1000);
-    const probe = { maxRequests: count, maxSeconds: 60, pages: { isFull, count } };
-    const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
-    const read = records.find((one) => one.kind === 'pages');
+    const [read] = (await readPages(session, [{ client: 0, isFull, count, atOnce: 1 }])) ?? [];
     requests += (read?.admitted ?? 0) + 1;
     return read;
   }, limiter.fromRest?.admitted);
   return { ...limiter, requests, fullPages };
 }
 
+/** Undefined if an answer was neither 200 nor 429. */
+async function readPages(
+  session: Session,
+  reads: NonNullable<NonNullable<LoadConfig['probe']>['reads']>,
+): Promise<readonly PagesRead[] | undefined> {
+  const probe = { maxRequests: 0, maxSeconds: 60, reads };
+  const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
+  return records.find((one) => one.kind === 'pages')?.reads;
+}
+
 async function runProbe(
   session: Session,
   probe: ProbeLimits,
 ): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
-  const config = session.config('rate-limit', { probe, seconds: 0, pageSize: 1 });
+  const config = session.config('rate-limit', { probe, seconds: 0 });
   const { records } = await session.run('rate-limit', config);
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};
   if (!probed)

@@ -183,20 +183,21 @@ export class Client {
   }
 
   /** Requests a page without waiting for others in flight and without a retry, for callers that count requests. */
-  async fetchPageAsync(pageRequest: PageRequest): Promise<{ sent: Sent; sentAtMs: number }> {
+  async fetchPageAsync(pageRequest: PageRequest, isJudged = true): Promise<{ sent: Sent; sentAtMs: number }> {
     const startedAtMs = Date.now();
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
       return { sent: this.#judge(pageRequest, undefined, 0, 0, false), sentAtMs: startedAtMs };
     }
-    const response = await http.asyncRequest('GET', pageRequest.url, null, this.#paramsOf(pageRequest, true));
+    const params = this.#paramsOf(pageRequest, isJudged);
+    const response = await http.asyncRequest('GET', pageRequest.url, null, params);
     if (this.#counts) pages.add(1);
     const serviceMs = response.timings.duration;
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(pageRequest, response, serviceMs, latencyMs, true), sentAtMs };
+    return { sent: this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged), sentAtMs };
   }
 
   #draws(): boolean {

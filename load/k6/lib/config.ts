@@ -72,10 +72,13 @@ export interface LoadConfig {
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
-    /** Compares clients instead: after the first one is rejected, this one sends `count` requests. */
-    readonly other?: { readonly client: number; readonly count: number };
-    /** Reads so many pages in succession instead, until one is rejected. */
-    readonly pages?: { readonly isFull: boolean; readonly count: number };
+    /** Reads up to so many pages by each of these clients instead, `atOnce` at a time, until one is rejected. */
+    readonly reads?: readonly {
+      readonly client: number;
+      readonly isFull: boolean;
+      readonly count: number;
+      readonly atOnce: number;
+    }[];
   };
   /**
    * The target is made to fail: failures are judged too, every page is recorded and compared with the stored

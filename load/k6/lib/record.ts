@@ -37,15 +37,9 @@ interface ProbeRecord {
   readonly status?: number;
 }
 
-/** Shares of requests that were admitted once a client was rejected: of another client, and then of the same one. */
-interface ComparedRecord {
-  readonly kind: 'compared';
-  readonly other: number;
-  readonly again: number;
-}
-
-interface PagesRecord extends PagesRead {
+interface PagesRecord {
   readonly kind: 'pages';
+  readonly reads: readonly PagesRead[];
 }
 
 interface FindingRecord extends Finding {
@@ -64,7 +58,7 @@ export interface SampleRecord {
 }
 
 export type LoadRecord =
-  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | ComparedRecord | PagesRecord | FindingRecord;
+  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | PagesRecord | FindingRecord;
 
 /** Replaces tokens of the run in recorded answers. */
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
