@@ -1,8 +1,9 @@
 /** The kit's own requests before and during the load: tokens and pages, with retries after 429. */
 import { setTimeout } from 'node:timers/promises';
 import type { Exchange, RequestOut } from '../../engine/client/exchange.ts';
-import { member, type Json } from '../../engine/client/json.ts';
+import { member } from '../../engine/client/json.ts';
 import { retryAfterMs } from '../../engine/client/failures.ts';
+import { pageOf } from '../../engine/client/page.ts';
 import { Transport } from '../../engine/client/transport.ts';
 import type { Target } from '../../engine/target/target.ts';
 
@@ -85,16 +86,10 @@ async function withRetries(send: () => Promise<Exchange>): Promise<Exchange> {
 }
 
 /** Requests a page, with retries after 429. Throws Unreachable if there is none. */
-export async function askPage(
-  target: Asked,
-  url: string,
-  token: string,
-): Promise<{ readonly items: readonly Json[]; readonly next: Json | undefined }> {
-  const { json, status } = await withRetries(() =>
-    ask(target, { channel: 'rest', method: 'GET', url }, token),
-  );
-  if (status !== 200) throw new Unreachable(`the screenings endpoint answered ${status}`);
-  const items = member(json, 'items');
-  if (!Array.isArray(items)) throw new Unreachable('the screenings endpoint answered 200 without a page');
-  return { items, next: member(member(json, 'links'), 'next') };
+export async function askPage(target: Asked, url: string, token: string) {
+  const exchange = await withRetries(() => ask(target, { channel: 'rest', method: 'GET', url }, token));
+  if (exchange.status !== 200) throw new Unreachable(`the screenings endpoint answered ${exchange.status}`);
+  const { items, next } = pageOf(exchange);
+  if (!items) throw new Unreachable('the screenings endpoint answered 200 without a page');
+  return { items, next };
 }

@@ -1,5 +1,4 @@
 /** Prepares a run: tokens, clients and window of the target, before any load. */
-import { member } from '../../engine/client/json.ts';
 import { pageUrl } from '../../engine/client/page.ts';
 import { tokenOfText } from '../../engine/client/token.ts';
 import { formatInstant } from '../../engine/data/instant.ts';
@@ -63,9 +62,8 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
   while (!step.done) {
     const url = pageUrl(target.baseUrl, tenantId, { from: step.value, to: FAR_END, pageSize: 1 });
     const { items } = await askPage(target, url, token);
-    const testTime = items.length === 0 ? null : member(items[0], 'testTime');
     try {
-      step = search.next(testTime);
+      step = search.next(items[0] ? items[0].testTime : null);
     } catch (error) {
       throw new Unreachable((error as Error).message);
     }

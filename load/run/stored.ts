@@ -1,7 +1,6 @@
 /** The screenings of an undisturbed target, for comparison with pages under load. */
-import { member, integerOf, type Json } from '../../engine/client/json.ts';
-import { MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
-import { compareInstants, instant, parseInstant } from '../../engine/data/instant.ts';
+import { isOrdered, MAX_PAGE_SIZE, pageUrl } from '../../engine/client/page.ts';
+import { compareInstants, instant } from '../../engine/data/instant.ts';
 import { Oracle, type Key } from '../../engine/data/oracle.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
 import type { Window } from '../k6/lib/window.ts';
@@ -57,19 +56,13 @@ async function readClient(
       fromId: after?.id,
     });
     const page = await askPage(target, url, token);
-    const read = page.items.map(itemOf);
-    items.push(...read);
-    after = read.at(-1);
-    if (!after || page.next === undefined) return { items, to };
-    if (items.length >= MAX_ITEMS) return { items, to: after.testTime };
+    if (!page.items.every(isOrdered)) throw new Unreachable('a screening has no valid id or testTime');
+    // A screening with an instant has a testTime.
+    items.push(...page.items.map(({ id, at, testTime }) => ({ id, at, testTime: testTime! })));
+    after = items.at(-1);
+    if (page.items.length === 0 || page.next === undefined) return { items, to };
+    if (items.length >= MAX_ITEMS) return { items, to: after!.testTime };
   }
-}
-
-function itemOf(item: Json): Item {
-  const [id, testTime] = [integerOf(member(item, 'id')), member(item, 'testTime')];
-  const at = typeof testTime === 'string' ? parseInstant(testTime) : undefined;
-  if (id === undefined || at === undefined) throw new Unreachable('a screening has no valid id or testTime');
-  return { testTime: testTime as string, at, id };
 }
 
 /** Screenings that have disappeared, and whether there are new ones. */
