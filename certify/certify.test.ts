@@ -1,10 +1,10 @@
 /** How a run uses its budget and its concurrency, what it leaves untested, and how long it waits in an outage. */
 import { expect } from '@playwright/test';
 import { FAULTS } from '../reference-server/faults/all.ts';
-import { startInProcess, test } from '../reference-server/testing.ts';
-import { certify, concurrentLanes, selectIds } from './certify.ts';
+import { test } from '../reference-server/testing.ts';
+import { concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
-import { targetFor } from './proof/faults.ts';
+import { certifyServer, resultOf } from './proof/faults.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import { answering, isScreenings, refusals } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,15 +16,9 @@ test.describe('a budget', () => {
     [100, 60],
     [300, 90],
   ] as const) {
-    test(`of ${budget} requests is not exceeded and exercises at least ${least} requirements`, async ({
-      small,
-    }) => {
-      await using server = await startInProcess(small);
-      const report = await certify(await targetFor(server, 'full'), {
-        seed: 1,
-        budget,
-        dispatcher: server.dispatcher,
-      });
+    const title = `of ${budget} requests is not exceeded and exercises at least ${least} requirements`;
+    test(title, async ({ small }) => {
+      const report = await certifyServer(small, {}, 'full', { budget });
       expect(report.requests).toBeLessThanOrEqual(budget);
       expect(report.verdict).toBe('incomplete');
       const of = (status: string) => report.requirements.filter((result) => result.status === status);
@@ -35,43 +29,30 @@ test.describe('a budget', () => {
   }
 
   test('of 300 requests finds obvious faults', async ({ small }) => {
-    const found: string[] = [];
     for (const name of [
       'to compared with <=',
       'REST errors have codes in capitals',
       'the tenant * is the tenant of the token',
     ]) {
-      const fault = FAULTS.find((candidate) => candidate.name === name)!;
-      await using server = await startInProcess(small, fault.server);
-      const { dispatcher } = server;
-      const report = await certify(await targetFor(server, 'full'), { seed: 1, budget: 300, dispatcher });
-      found.push(report.verdict);
+      const { server = {} } = FAULTS.find((candidate) => candidate.name === name)!;
+      const { verdict } = await certifyServer(small, server, 'full', { budget: 300 });
+      expect(verdict, name).toBe('non-conformant');
     }
-    expect(found).toEqual(['non-conformant', 'non-conformant', 'non-conformant']);
   });
 });
 
 test('--fail-fast ends the run at the first broken requirement', async ({ small }) => {
-  await using server = await startInProcess(
-    small,
-    refusals([401], (answer) => ({ ...answer, body: '{"code":"unauthorized"}' })),
-  );
-  const target = await targetFor(server, 'bare');
-  const report = await certify(target, { seed: 1, runs: 1, failFast: true, dispatcher: server.dispatcher });
+  const server = refusals([401], (answer) => ({ ...answer, body: '{"code":"unauthorized"}' }));
+  const report = await certifyServer(small, server, 'bare', { runs: 1, failFast: true });
   expect(report.verdict).toBe('non-conformant');
   expect(report.basis).toMatch(/^--fail-fast ended the run at (5|7\.2)-\w+$/);
   expect(report.evidence.executed).toBeLessThan(report.evidence.planned / 2);
-  const untested = report.requirements.find(({ id }) => id === '9-prefix');
-  expect(untested).toMatchObject({ status: 'untested', reason: report.basis });
+  expect(resultOf(report, '9-prefix')).toMatchObject({ status: 'untested', reason: report.basis });
 });
 
 test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {
   const check = (title: string, access: Access): Check => ({
-    title,
-    access,
-    ids: [],
-    needs: 'page',
-    isSupplement: false,
+    ...{ title, access, ids: [], needs: 'page', isSupplement: false },
     run: async () => {},
   });
   const groups = concurrentLanes([
@@ -90,39 +71,34 @@ test('runs reading checks concurrently and in order, and those that write to the
   expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
 });
 
-const CASES = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
-
 test('a requirement declared not applicable does not make a run incomplete', async ({ small }) => {
-  await using server = await startInProcess(small);
-  const { dispatcher } = server;
-  const { clients, ...target } = await targetFor(server, 'full');
-  const { invalidGrant: _, ...others } = clients;
+  const only = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
   const certified = (notApplicable: { invalidGrant?: string }) =>
-    certify({ ...target, clients: others, notApplicable }, { seed: 1, only: CASES, dispatcher });
+    certifyServer(small, {}, 'full', {
+      only,
+      change: ({ clients: { invalidGrant: _, ...clients }, ...rest }) => ({
+        ...rest,
+        clients,
+        notApplicable,
+      }),
+    });
   const plain = await certified({});
   expect([plain.verdict, plain.classes.provisioning]).toEqual(['incomplete', 'partly']);
   const reason = 'no client can be suspended here';
   const report = await certified({ invalidGrant: reason });
   expect([report.verdict, report.classes.provisioning]).toEqual(['conformant', 'exercised']);
   expect(report.declared).toEqual([{ id: '7.1-invalid_grant', reason }]);
-  const result = report.requirements.find(({ id }) => id === '7.1-invalid_grant')!;
-  expect([result.status, result.reason]).toEqual([
-    'untested',
-    `declared not applicable by the target file: ${reason}`,
-  ]);
+  expect(resultOf(report, '7.1-invalid_grant')).toMatchObject({
+    status: 'untested',
+    reason: `declared not applicable by the target file: ${reason}`,
+  });
 });
 
 test('reports a rule as untested if its combinations are not served', async ({ small }) => {
   const server = answering('400 invalid_time_range', (query) => /\.\d{9}/.test(query.get('from') ?? ''));
-  await using started = await startInProcess(small, server);
-  const { requirements } = await certify(await targetFor(started, 'bare'), {
-    only: ['7.2-page_size_out_of_range'],
-    seed: 1,
-    runs: 2,
-    dispatcher: started.dispatcher,
-  });
-  const rule = requirements.find(({ id }) => id === '7.2-page_size_out_of_range');
-  expect(rule).toMatchObject({
+  const only = ['7.2-page_size_out_of_range'] as const;
+  const report = await certifyServer(small, server, 'bare', { only, runs: 2 });
+  expect(resultOf(report, only[0])).toMatchObject({
     status: 'untested',
     reason: expect.stringMatching(/of its \d+ combinations were not answered 200/),
   });
@@ -150,24 +126,14 @@ for (const [name, lateMs, status, reason] of [
   ],
 ] as const)
   test(`a failing server that answers 503 ${name}`, byTurns(name, 2), async ({ small }) => {
-    const late = outage(async (request, stage, next) => {
+    const { server = {}, target } = outage(async (request, stage, next) => {
       if (stage !== 'on' || !isScreenings(request)) return next(request);
       await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));
       return errorAnswer(503, 'service_unavailable', 'no connection within 30 s');
     });
-    await using server = await startInProcess(small, late.server);
-    const { dispatcher } = server;
-    const target = late.target!(await targetFor(server, 'full'));
     const only = ['7.2-server-error', '7.2-no-unprovoked-5xx'] as const;
-    const report = await certify(target, {
-      seed: 1,
-      runs: 1,
-      only,
-      timeoutMs: 400,
-      pollingScale: SCALE,
-      dispatcher,
-    });
-    const result = report.requirements.find(({ id }) => id === '7.2-server-error')!;
+    const options = { runs: 1, only, timeoutMs: 400, pollingScale: SCALE, change: target! };
+    const result = resultOf(await certifyServer(small, server, 'full', options), only[0]);
     expect([result.status, result.failures]).toEqual([status, []]);
     if (reason) expect(result.reason).toMatch(reason);
   });

@@ -3,11 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
-import { renderingsOf, sampleReport } from './render/sample.testing.ts';
-import { resultsOf } from './render/of-report.ts';
+import { sampleReport } from './render/sample.testing.ts';
 import type { Report } from './report.ts';
 
-const night = (outcomes: Parameters<typeof sampleReport>[0]): Report => sampleReport(outcomes);
 const failures = [{ message: 'm', request: '', response: '', curl: '' }];
 const broken = { status: 'fail', checks: 1, failures } as const;
 const observing = (report: Report, seen: string): Report => ({
@@ -16,20 +14,19 @@ const observing = (report: Report, seen: string): Report => ({
 });
 const untested = { status: 'untested', reason: 'r' } as const;
 
-const first = night({ '4.2-r4-order': broken, '2.1-scope': untested });
-const second = first;
+const first = sampleReport({ '4.2-r4-order': broken, '2.1-scope': untested });
 /** One regression, one fixed requirement, one no longer exercised. */
-const third = night({ '4.2-window': broken, '2.3-id': untested });
+const third = sampleReport({ '4.2-window': broken, '2.3-id': untested });
 
 test('a baseline comparison reports exactly the one regression', () => {
-  const quiet = { ...second, changes: changesSince(first, second) };
+  const quiet = { ...first, changes: changesSince(first, first) };
   expect(quiet.changes).toMatchObject({ newlyFailing: [], newlyPassing: [], noLongerExercised: [] });
   expect(exitOnNew(quiet)).toBe(0);
 
-  const before = observing(second, '403 forbidden');
+  const before = observing(first, '403 forbidden');
   const loud = { ...third, changes: changesSince(before, observing(third, '404 not_found')) };
   expect(loud.changes).toEqual({
-    since: second.startedAt,
+    since: first.startedAt,
     sameTarget: true,
     newlyFailing: ['4.2-window'],
     newlyPassing: ['2.1-scope', '4.2-r4-order'],
@@ -38,17 +35,11 @@ test('a baseline comparison reports exactly the one regression', () => {
   });
   expect(changesSince(before, before).changedObservations).toEqual([]);
   expect(exitOnNew(loud)).toBe(1);
-  const { badge: _, ...renderings } = renderingsOf(resultsOf(loud));
-  for (const rendering of Object.values(renderings)) {
-    const plain = rendering.replace(/[*\\]/g, '').replace(/<(?!property)\/?[a-z][^>]*>/gi, ' ');
-    expect(plain).toMatch(/newly failing(?: *: |" value="| +)4\.2-window\b/i);
-    expect(plain).toMatch(/no longer exercised(?: *: |" value="| +)2\.3-id\b/i);
-  }
 });
 
 test('exits with 3 if less was exercised than before', () => {
-  const less = night({ '4.2-r4-order': broken, '2.3-id': untested, '2.1-scope': untested });
-  expect(exitOnNew({ ...less, changes: changesSince(second, less) })).toBe(3);
+  const less = sampleReport({ '4.2-r4-order': broken, '2.3-id': untested, '2.1-scope': untested });
+  expect(exitOnNew({ ...less, changes: changesSince(first, less) })).toBe(3);
 });
 
 test('known failures are excused until they expire or pass again', () => {

@@ -5,29 +5,17 @@ import type { Screening } from '../engine/data/dataset.ts';
 import { generateScreenings } from '../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
 import { rows } from '../reference-server/faults/rows.ts';
-import { startInProcess, test, type World } from '../reference-server/testing.ts';
+import { test, type World } from '../reference-server/testing.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import { TENANTS } from '../reference-server/run/provisioning.ts';
 import { createMemoryStore } from '../reference-server/store/memory.ts';
-import { targetFor } from './proof/faults.ts';
-import { certify } from './certify.ts';
+import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
 import type { Report } from './report.ts';
 
-async function bare(
-  world: World,
-  screenings: readonly Screening[],
-  options: ServerOptions = {},
-): Promise<Report> {
+function bare(world: World, screenings: readonly Screening[], options: ServerOptions = {}): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
-  await using server = await startInProcess(world, { ...options, store });
-  const { dispatcher } = server;
-  return await certify(await targetFor(server, 'bare'), { seed: 1, runs: 4, dispatcher });
+  return certifyServer(world, { ...options, store }, 'bare', { runs: 4 });
 }
-
-const faults = ({ requirements }: Report): string[] =>
-  requirements
-    .filter(({ status }) => status === 'fail' || status === 'error')
-    .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
 
 const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
   Array.from({ length: count }, (_, index) => {
@@ -39,11 +27,11 @@ const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
 
 test('reports what to load for thirty screenings without ties', async ({ small }) => {
   const report = await bare(small, untied(30));
-  expect(faults(report)).toEqual([]);
+  expect(failedOf(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
-  const order = report.requirements.find(({ id }) => id === '4.2-r5-exactly-once');
-  expect(order?.status).toBe('untested');
-  expect(order?.reason).toMatch(/load .*screenings/);
+  const { status, reason } = resultOf(report, '4.2-r5-exactly-once');
+  expect(status).toBe('untested');
+  expect(reason).toMatch(/load .*screenings/);
 });
 
 for (const [row, first] of [
@@ -52,13 +40,13 @@ for (const [row, first] of [
   '9999-12-30T23:00:00Z',
 ].entries()) {
   test(`reports no failure for screenings from ${first}`, byTurns('shapes', 5, row), async ({ small }) => {
-    expect(faults(await bare(small, untied(30, first)))).toEqual([]);
+    expect(failedOf(await bare(small, untied(30, first)))).toEqual([]);
   });
 }
 
 test('reports no failure for one screening', byTurns('shapes', 5, 3), async ({ small }) => {
   const report = await bare(small, untied(1));
-  expect(faults(report)).toEqual([]);
+  expect(failedOf(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
 });
 
@@ -74,14 +62,14 @@ test('finds that midnight as to is the end of that day, on any day', FULL, async
   const fault = rows({
     ends: (row, { to }) => compareInstants(row.at, isMidnight(to) ? shift(to, 86_400n, 0) : to) < 0,
   });
-  expect(faults(await bare(small, untied(30, '2023-07-05T08:00:00Z'), fault)).join()).toMatch(
+  expect(failedOf(await bare(small, untied(30, '2023-07-05T08:00:00Z'), fault)).join()).toMatch(
     /4\.2-window: expected only items in/,
   );
 });
 
 test('reports what to load for a tenant without screenings', byTurns('shapes', 5, 4), async ({ small }) => {
   const report = await bare(small, []);
-  expect(faults(report)).toEqual([]);
+  expect(failedOf(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
   expect(report.summary).toMatch(/load/);
 });
@@ -90,7 +78,7 @@ test('finds a window among 200,000 screenings in a limited number of requests', 
   test.slow();
   const generated = generateScreenings({ tenantId: TENANTS.primary, count: 200_000, bigIds: true });
   const report = await bare(small, [...generated]);
-  expect(faults(report)).toEqual([]);
+  expect(failedOf(report)).toEqual([]);
   expect(report.requests).toBeLessThan(4_000);
   expect(report.evidence.seen['sampleItems']).toBeLessThan(10_000);
   expect(report.verdict).toBe('conformant');

@@ -4,14 +4,22 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { startInProcess, test, type World } from '../reference-server/testing.ts';
+import { test, type World } from '../reference-server/testing.ts';
+import { tokenOf } from '../reference-server/faults/bearer.ts';
 import { eachItem } from '../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
-import { answering, both, nextQuery } from '../reference-server/run/alter.ts';
+import {
+  answering,
+  both,
+  isScreenings,
+  middleware,
+  minting,
+  nextQuery,
+  refusal,
+} from '../reference-server/run/alter.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import type { RequirementId } from '../engine/requirements.ts';
-import { certify } from './certify.ts';
-import { targetFor } from './proof/faults.ts';
+import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
 import type { Report } from './report.ts';
 
 const newKey = (): string =>
@@ -35,6 +43,24 @@ const ownCursors = (process: string, otherwise: () => ServiceAnswer): ServerOpti
     answering(otherwise, (query) => ![null, process].includes(query.get('cursor'))),
   );
 
+/** Rejects tokens that another process minted, with the wrong status. */
+function onlyOwnTokens(): ServerOptions {
+  const own = new Set<string>();
+  return both(
+    minting(() => async (claims, real) => {
+      const token = await real(claims);
+      own.add(token);
+      return token;
+    }),
+    middleware(() => async (request, next) => {
+      const answer = await next(request);
+      return answer.status === 200 && isScreenings(request) && !own.has(tokenOf(request))
+        ? refusal('403 forbidden')
+        : answer;
+    }),
+  );
+}
+
 /** Each server is correct by itself: the fault appears only to a client of an earlier run. */
 const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp, server: ServerOptions])[] =
   [
@@ -43,6 +69,12 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       '5-valid-token',
       /200: the token lasts \d+ s more.*401.*issued to an earlier run/,
       { signingKeyPem: newKey() },
+    ],
+    [
+      'a token of the process before is 403',
+      '5-valid-token',
+      /200: the token lasts \d+ s more.*403 forbidden, issued to an earlier run/,
+      onlyOwnTokens(),
     ],
     [
       'a token ends after half an hour, whatever its exp says',
@@ -87,12 +119,11 @@ async function twice(
   const directory = test.info().outputPath();
   const keepToken = join(directory, 'kept', 'state');
   const signingKeyPem = newKey();
-  const run = async (options: ServerOptions): Promise<Report> => {
-    await using server = await startInProcess(world, { signingKeyPem, ...options });
-    const { dispatcher } = server;
-    const target = { ...(await targetFor(server, 'bare')), keepToken };
-    return await certify(target, { seed: 1, runs: 1, only: [...IDS, '5-expired'], dispatcher });
-  };
+  const run = (options: ServerOptions): Promise<Report> =>
+    certifyServer(world, { signingKeyPem, ...options }, 'bare', {
+      ...{ runs: 1, only: [...IDS, '5-expired'] },
+      change: (target) => ({ ...target, keepToken }),
+    });
   const first = await run({ ...earlier, now: () => Date.now() - agedSeconds * 1_000 });
   const second = await run(later);
   return {
@@ -102,30 +133,21 @@ async function twice(
   };
 }
 
-const failed = ({ requirements }: Report): string[] =>
-  requirements
-    .filter(({ status }) => status === 'fail')
-    .map(({ id, failures }) => `${id}: ${failures[0]!.message}`);
-
 test('keeps a token, two next and twenty screenings, which are valid in the next run', async ({ small }) => {
   const { file, mode, reports } = await twice(small, {});
-  expect(reports.map(failed)).toEqual([[], []]);
+  expect(reports.map(failedOf)).toEqual([[], []]);
   expect(mode).toBe(0o600);
   const kept = JSON.parse(file) as { token: string; nexts: unknown[]; screenings: unknown[] };
   expect(kept.token.split('.')).toHaveLength(3);
   expect([kept.nexts.length, kept.screenings.length]).toEqual([2, 20]);
   const second = reports[1]!;
   expect(second.coverage.oldestTokenSeconds).toBeGreaterThanOrEqual(AGED_SECONDS);
-  const { title } = second.requirements.find(({ id }) => id === '5-valid-token')!;
-  expect(title).toMatch(/seen up to 24\d\d s after it was issued$/);
+  expect(resultOf(second, '5-valid-token').title).toMatch(/seen up to 24\d\d s after it was issued$/);
 });
 
 test('supplies a later run with an expired token, and keeps a valid one again', async ({ small }) => {
   const { file, reports } = await twice(small, {}, {}, 2 * 3_600);
-  const statuses = reports.map(
-    ({ requirements }) => requirements.find(({ id }) => id === '5-expired')!.status,
-  );
-  expect(statuses).toEqual(['untested', 'pass']);
+  expect(reports.map((report) => resultOf(report, '5-expired').status)).toEqual(['untested', 'pass']);
   const [, claims = ''] = (JSON.parse(file) as { token: string }).token.split('.');
   const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number };
   expect(exp).toBeGreaterThan(Date.now() / 1_000);
@@ -134,12 +156,8 @@ test('supplies a later run with an expired token, and keeps a valid one again', 
 for (const [what, id, words, server] of FAULTS) {
   test(what, byTurns(what, 3), async ({ small }) => {
     const { reports } = await twice(small, server);
-    expect(failed(reports[0]!)).toEqual([]);
-    expect(
-      failed(reports[1]!)
-        .filter((one) => one.startsWith(id))
-        .join('\n'),
-    ).toMatch(words);
+    expect(failedOf(reports[0]!)).toEqual([]);
+    expect(resultOf(reports[1]!, id).failures[0]?.message).toMatch(words);
   });
 }
 
@@ -157,7 +175,7 @@ for (const [what, answer, words] of [
 ] as const) {
   test(`a next of the process before ${what}`, byTurns(what, 3), async ({ small }) => {
     const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
-    expect(failed(reports[0]!)).toEqual([]);
-    expect(failed(reports[1]!).join('\n')).toMatch(words);
+    expect(failedOf(reports[0]!)).toEqual([]);
+    expect(failedOf(reports[1]!).join('\n')).toMatch(words);
   });
 }

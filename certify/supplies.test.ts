@@ -15,6 +15,8 @@ import { TENANTS } from '../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../reference-server/run/target.ts';
 import { certify, selectIds } from './certify.ts';
+import { failedOf, resultOf } from './proof/faults.ts';
+import type { RequirementId } from '../engine/requirements.ts';
 import type { Report } from './report.ts';
 
 type Supply = (whole: ReferenceTarget) => object;
@@ -174,19 +176,12 @@ test.beforeAll(async () => {
 });
 test.afterAll(() => rm(directory, { recursive: true }));
 
-async function certified(
-  world: World,
-  supply: Supply,
-  ids: string,
-  options: ServerOptions = {},
-): Promise<Report> {
-  await using server = await startInProcess(world, options);
+async function certified(world: World, supply: Supply, ids: string, faulty?: ServerOptions): Promise<Report> {
+  await using server = await startInProcess(world, faulty);
   const whole = server.target();
   const { baseUrl, authUrl, clients } = whole;
-  const target = await resolveTarget(
-    { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) },
-    { directory },
-  );
+  const supplied = { baseUrl, authUrl, clients: { primary: clients.primary }, ...supply(whole) };
+  const target = await resolveTarget(supplied, { directory });
   const only = selectIds(ids.split(','));
   const { dispatcher } = server;
   return await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
@@ -195,7 +190,7 @@ async function certified(
 for (const [what, ids, supply, words] of SUPPLIES) {
   test(what, byTurns(what, 3), async ({ small }) => {
     const report = await certified(small, supply, ids);
-    expect(report.requirements.filter(({ status }) => status === 'fail' || status === 'error')).toEqual([]);
+    expect(failedOf(report)).toEqual([]);
     expect(report.verdict).toBe('incomplete');
     expect(report.summary).toMatch(words);
     expect(report.summary).not.toContain('\n');
@@ -219,7 +214,7 @@ for (const [seconds, verdict] of [
 }
 
 /** Mismatches that either the target or the target file may cause: the requirement fails and the message names the member. */
-const EITHER: readonly (readonly [what: string, id: string, supply: Supply, words: RegExp])[] = [
+const EITHER: readonly (readonly [what: string, id: RequirementId, supply: Supply, words: RegExp])[] = [
   [
     'a rotated secret of the client that may not use the grant',
     '7.1-unauthorized_client',
@@ -248,8 +243,8 @@ const EITHER: readonly (readonly [what: string, id: string, supply: Supply, word
 
 for (const [what, id, supply, words] of EITHER) {
   test(`${what}, or a fault of the target`, byTurns(what, 3), async ({ small }) => {
-    const { verdict, requirements } = await certified(small, supply, id);
-    expect(verdict).toBe('non-conformant');
-    expect(requirements.find((one) => one.id === id)!.failures[0]!.message).toMatch(words);
+    const report = await certified(small, supply, id);
+    expect(report.verdict).toBe('non-conformant');
+    expect(resultOf(report, id).failures[0]!.message).toMatch(words);
   });
 }

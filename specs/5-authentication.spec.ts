@@ -91,6 +91,12 @@ test(
     const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
     const others: [value: string, label: string, shell?: string][] = [
       [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
+      // As the user name or as the password, as some APIs take their tokens.
+      [
+        `Basic ${Buffer.from(`${text}:${text}`).toString('base64')}`,
+        'Basic ($TOKEN and $TOKEN)',
+        `Basic $(printf %s "$TOKEN:$TOKEN" | base64 | tr -d '\\n')`,
+      ],
       [`Token ${text}`, 'Token $TOKEN'],
       [`Bearer "${text}"`, 'Bearer "$TOKEN"', 'Bearer \\"$TOKEN\\"'],
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],

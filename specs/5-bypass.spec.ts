@@ -57,6 +57,10 @@ const SPELLINGS: readonly (readonly [
   ['a segment of one dot', insertBefore(/\/tenants\//, '/.')],
   ['a suffix', onPath((path) => `${path}.json`)],
   ['a parameter of the path', onPath((path) => `${path};v=1`)],
+  [
+    'a parameter of each segment',
+    onPath((path) => path.replace(USUAL, '/v1;v=1/tenants;v=1/$1;v=1/screenings;v=1')),
+  ],
   ['the path in upper case', onPath((path) => path.replace(USUAL, '/V1/TENANTS/$1/SCREENINGS'))],
 ];
 
@@ -71,7 +75,7 @@ async function alteredBearer(kit: Kit): Promise<Authorization> {
   );
 }
 
-/** Headers with which a gateway marks authenticated or internal requests. */
+/** Headers with which gateways, load balancers and orchestrators mark authenticated or internal requests. */
 const gatewayHeaders = (tenantId: string, clientId: string, token: string): Record<string, string> => ({
   'x-forwarded-access-token': token,
   ...Object.fromEntries(
@@ -92,6 +96,7 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   ),
   'x-client-verify': 'SUCCESS',
   'x-internal': 'true',
+  'user-agent': 'kube-probe/1.31 ELB-HealthChecker/2.0 GoogleHC/1.0',
 });
 
 test(

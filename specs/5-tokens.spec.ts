@@ -81,6 +81,7 @@ function alteredBearers(token: string): Authorization[] {
     ['four more letters after the signature', head, payload, followedBy(signature, 'AAAA')],
     // Some verifiers read only the first three or the last three parts.
     ['a fourth part', head, payload, followedBy(signature, '.kit')],
+    ['an empty fourth part', head, payload, followedBy(signature, '.')],
     ['a part before the header', constantPart(`kit.${head.text}`), payload, signature],
     // Decoders that skip characters outside the alphabet find the same signature.
     ['a letter that is not of base64url after the signature', head, payload, followedBy(signature, '!')],

@@ -143,7 +143,10 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
     {
       ...{ name: 'a page', id, request: page, duringExpected: fails, afterExpected: heals('200') },
       during: (exchange) =>
-        isFailure(exchange) ? 'right' : isSamePage(exchange, first) ? 'as before' : 'not yet',
+        isFailure(exchange)
+          ? 'right'
+          : (endsTraversal('a page', exchange, first) ??
+            (isSamePage(exchange, first) ? 'as before' : 'not yet')),
       after: served('a page', first),
     },
     ...traversal.map(([name, before]): Probe => ({
@@ -169,11 +172,12 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
         ]
       : []),
     ...others.map(([name, before]): Probe => ({
-      ...{ name, id, afterExpected: heals('200') },
+      ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
       request: () =>
         minted && before.request.authorization === PRIMARY
           ? { ...before.request, authorization: tokenHeader(minted, 'issued after the fault') }
           : before.request,
+      during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
       after: served(name, before),
     })),
     // The fault may affect the store of permissions.

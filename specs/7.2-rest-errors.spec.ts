@@ -303,7 +303,10 @@ function oddQueries(): string[] {
   ];
 }
 
-/** Token requests with one parameter that databases reject as text: NUL, or octets that are not UTF-8. */
+/** Outside of the 16 bits that some databases store. */
+const ASTRAL = '%F0%9F%98%80';
+
+/** Token requests with one parameter that databases reject as text: NUL, octets that are not UTF-8, astral characters. */
 const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
   values.map((value) =>
     kit.client
@@ -350,7 +353,7 @@ test(
       label: 'Bearer x…',
       shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
     } as const;
-    const scopes = oddForms(kit, 'scope', ['%00', 'a%00b', '%ff%fe', '%ED%A0%80']);
+    const scopes = oddForms(kit, 'scope', [ASTRAL, 'a%00b', '%ff%fe', '%ED%A0%80']);
     const asks = [
       async () =>
         kit.ledger.observe(
@@ -375,7 +378,7 @@ test(
   'no 5xx: a client_id that is not text',
   about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
-    for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe'])) {
+    for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe', ASTRAL])) {
       await sendForm(kit, body);
       await kit.client.mint();
     }

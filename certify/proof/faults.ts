@@ -1,5 +1,5 @@
 /** Certifies a server with a fault, or a variant, and checks the verdict. */
-import { certify, selectIds } from '../certify.ts';
+import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report, RequirementResult } from '../report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import { WENT_WRONG } from '../../engine/errors.ts';
@@ -7,9 +7,9 @@ import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import { startOn, type Stack, type World } from '../../reference-server/testing.ts';
+import { startInProcess, startOn, type Stack, type World } from '../../reference-server/testing.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
-import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
+import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import type { Database } from '../../reference-server/store/database.ts';
 import type { ScreeningStore } from '../../reference-server/parts.ts';
@@ -37,6 +37,27 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
     secondDataset: secondDataset ? await screeningsOf(secondDataset) : undefined,
   };
 }
+
+/** Certifies a server in process; `change` alters the target of this mode. Default: seed 1. */
+export async function certifyServer(
+  world: World,
+  server: ServerOptions,
+  mode: Mode,
+  { change = (target) => target, ...options }: CertifyOptions & { change?: (target: Target) => Target } = {},
+): Promise<Report> {
+  await using started = await startInProcess(world, server);
+  const target = change(await targetFor(started, mode));
+  return await certify(target, { seed: 1, dispatcher: started.dispatcher, ...options });
+}
+
+export const resultOf = ({ requirements }: Report, id: RequirementId): RequirementResult =>
+  requirements.find((result) => result.id === id)!;
+
+/** The requirements that failed, and those where the kit itself failed, each with its first message. */
+export const failedOf = ({ requirements }: Report): string[] =>
+  requirements
+    .filter(({ status }) => status === 'fail' || status === 'error')
+    .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
 
 /** Cached, because reading these files takes as long as most runs. */
 const screeningsOf = memoizeLatest(readDataset, 10);

@@ -6,10 +6,10 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report.ts';
-import { targetFor, type Mode, obstaclesOf } from './faults.ts';
+import { targetFor, type Mode, obstaclesOf, resultOf } from './faults.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -39,14 +39,14 @@ test('reports the 503 of nginx’s limit_req as a rate limiter', FULL, async ({ 
   // Low enough to be exceeded even on a busy machine.
   const limited = (port: number, service: string): string => nginx(port, service, 10);
   const options = { probe: true, only: selectIds(['7.2-rate_limited']) };
-  const { verdict, requirements } = await certified(small, 'nginx', limited, 'full', options);
-  expect(verdict).toBe('non-conformant');
-  const { status, failures } = requirements.find(({ id }) => id === '7.2-rate_limited')!;
+  const report = await certified(small, 'nginx', limited, 'full', options);
+  expect(report.verdict).toBe('non-conformant');
+  const { status, failures } = resultOf(report, '7.2-rate_limited');
   expect([status, failures[0]?.message]).toEqual(['fail', expect.stringContaining('limit_req of nginx')]);
 });
 
 /** In CI a missing program is a failure. */
-const missing = (name: Name): boolean => !process.env['CI'] && !isInstalled(name);
+const missing = (name: Name): boolean => !process.env['CI'] && !existsSync(PROGRAMS[name]);
 
 for (const mode of ['full', 'bare'] as const) {
   test(`conformant with nginx in front, ${mode}`, byTurns(`nginx ${mode}`), async ({ small }) => {
@@ -78,27 +78,10 @@ for (const mode of ['full', 'bare'] as const) {
 
 const STARTS_WITHIN_MS = 20_000;
 
-interface Gateway extends AsyncDisposable {
-  readonly port: number;
-}
-
 const PROGRAMS = { nginx: '/usr/sbin/nginx', varnish: '/usr/sbin/varnishd' } as const;
 
-const isInstalled = (name: keyof typeof PROGRAMS): boolean => {
-  try {
-    accessSync(PROGRAMS[name]);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /** Starts a gateway with a configuration. Throws an Error with its output if it does not listen in time. */
-async function startGateway(
-  name: keyof typeof PROGRAMS,
-  port: number,
-  configuration: string,
-): Promise<Gateway> {
+async function startGateway(name: Name, port: number, configuration: string): Promise<AsyncDisposable> {
   const directory = await mkdtemp(join(tmpdir(), `${name}-`));
   const file = join(directory, 'configuration');
   await writeFile(file, configuration);
@@ -113,8 +96,7 @@ async function startGateway(
   let said = '';
   child.stderr.on('data', (data: Buffer) => (said += data.toString()));
   const ended = once(child, 'exit');
-  const gateway: Gateway = {
-    port,
+  const gateway: AsyncDisposable = {
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM');
       await ended;

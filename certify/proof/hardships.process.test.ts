@@ -28,7 +28,7 @@ const args = (directory: string): readonly string[] => ['--report-dir', director
 const interrupted = { args, words: /interrupted/, verdicts: ['incomplete', NONE] };
 
 const HARDSHIPS: readonly Hardship[] = [
-  ...[0, 0.5, 1, 2, 4, 8].map((seconds) => ({
+  ...[0, 0.5, 1, 2, 4].map((seconds) => ({
     ...interrupted,
     name: `Ctrl-C ${seconds} s after the first word, with its own server`,
     signal: { name: 'SIGINT', afterMs: seconds * 1000 } as const,

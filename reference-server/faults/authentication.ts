@@ -81,6 +81,12 @@ export const authentication: readonly Fault[] = [
     'removes quotes around a token': authorizedAs(/^Bearer "(.*)"$/, 'Bearer $1'),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
+    'accepts a token as the user name of Basic': authorized((value) => {
+      const [user] = Buffer.from(/^Basic (\S+)$/.exec(value)?.[1] ?? '', 'base64')
+        .toString()
+        .split(':');
+      return user ? `Bearer ${user}` : value;
+    }),
     'accepts client credentials by Basic instead of a token': answering(emptyPage, (_, request) => {
       const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
       return Buffer.from(basic, 'base64').toString().startsWith('primary-client:');
@@ -133,6 +139,7 @@ export const authentication: readonly Fault[] = [
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
     'drops characters outside of base64url from signatures': authorizedAs(/[^\w.~+/= -]/g, ''),
     'verifies the first three parts of a token with more': parts(0, 3),
+    'drops an empty last part of a token': authorizedAs(/\.$/, ''),
     'verifies the last three parts of a token with more': parts(-3),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({

@@ -84,6 +84,13 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/,
       401,
     ),
+    'parameters of path segments bypass authentication': spelled(
+      /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
+      401,
+    ),
+    'the User-Agent of health checks bypasses authentication': anonymous(
+      ({ headers }) => headers['user-agent']?.includes('ELB-HealthChecker') === true,
+    ),
     'X-Forwarded-Host localhost bypasses authentication': anonymousWith('x-forwarded-host', 'localhost'),
     'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymousWith('x-forwarded-for', '127.0.0.1'),
     'a session cookie that a page set replaces the token': both(

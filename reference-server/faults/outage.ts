@@ -60,6 +60,14 @@ const isAnonymous: Matches = (request) =>
   isScreenings(request) && request.headers['authorization'] === undefined;
 const hasNoPageSize: Matches = (request) => isScreenings(request) && !queryOf(request).has('pageSize');
 
+/** The page without its next. */
+const lastPage: Odd = async (request, next) => {
+  const answer = await next(request);
+  return answer.status === 200
+    ? withHeader(jsonBody((page) => ({ ...page, links: {} }))(answer), 'link', undefined)
+    : answer;
+};
+
 /** Replaces answers of one status; pages become 503. */
 const replacing =
   (status: number, odd: () => ServiceAnswer): Odd =>
@@ -88,16 +96,23 @@ export const outages: readonly Fault[] = [
       refusal('500 database_down'),
     ),
   }),
-  ...fails({ '7.2-server-error': /5xx with internal_error or service_unavailable.*200/ })({
+  ...fails({ '7.2-server-error': /a page: 5xx or the earlier page.*0 items/ })({
     'during an outage pages are empty': during(isScreenings, emptyPage),
+  }),
+  ...fails({ '7.2-server-error': /a page: 5xx or the earlier page.*no next/ })({
+    'during an outage first pages have no next': during(isScreenings, lastPage),
+  }),
+  ...fails({ '7.2-server-error': /without pageSize.*no page that ends the traversal.*0 items/ })({
+    'during an outage pages of the default size are empty': during(hasNoPageSize, emptyPage),
+  }),
+  ...fails({ '7.2-server-error': /of the second tenant.*no page that ends the traversal.*0 items/ })({
+    'during an outage pages of the second tenant are empty': during(isOf('secondTenant'), emptyPage),
   }),
   ...fails({ '7.2-server-error': /a next.*no page that ends the traversal.*0 items/ })({
     'during an outage a next returns an empty page': during(isFollowed, emptyPage),
   }),
   ...fails({ '7.2-server-error': /a next.*no page that ends the traversal.*no next/ })({
-    'during an outage the page of a next has no next': during(isFollowed, async (request, next) =>
-      withHeader(jsonBody((page) => ({ ...page, links: {} }))(await next(request)), 'link', undefined),
-    ),
+    'during an outage the page of a next has no next': during(isFollowed, lastPage),
   }),
   ...fails({ '7.2-server-error': /in the middle of a traversal: 5xx with/ })({
     'during an outage deep pages have an undocumented code': failingDeep('on', () =>

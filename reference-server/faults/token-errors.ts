@@ -317,6 +317,11 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
   }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a NUL in a client_id is 500': crashing('client_id', /\0/),
+    'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
+    'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
     'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
   }),

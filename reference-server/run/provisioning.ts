@@ -64,23 +64,20 @@ interface DefaultSetOptions {
   readonly count?: number;
   /** Number of the second tenant's screenings. Default 300. */
   readonly secondCount?: number;
-  readonly seed?: number;
-  readonly bigIds?: boolean;
 }
 
 /** Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. */
 export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
-  const { count = 3_500, secondCount = 300, seed = 1, bigIds = true } = options;
-  const generated = (generate: Omit<GeneratorOptions, 'tenantId'>): Partial<ProvisionedTenant> =>
-    generate.count > 0 ? { screenings: { generate } } : {};
+  const { count = 3_500, secondCount = 300 } = options;
+  const generated = (generate: Pick<GeneratorOptions, 'count' | 'seed' | 'idOffset'>) =>
+    generate.count > 0 ? { screenings: { generate: { ...generate, bigIds: true } } } : {};
   const onboarded = true;
   return {
     tenants: [
-      { tenantId: TENANTS.primary, onboarded, ...generated({ count, seed, bigIds }) },
+      { tenantId: TENANTS.primary, onboarded, ...generated({ count, seed: 1 }) },
       {
-        tenantId: TENANTS.secondTenant,
-        onboarded,
-        ...generated({ count: secondCount, seed: seed + 1, bigIds, idOffset: 5_000_000n }),
+        ...{ tenantId: TENANTS.secondTenant, onboarded },
+        ...generated({ count: secondCount, seed: 2, idOffset: 5_000_000n }),
       },
       { tenantId: TENANTS.scratch, onboarded },
       { tenantId: TENANTS.notOnboarded, onboarded: false },

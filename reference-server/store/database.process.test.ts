@@ -3,6 +3,7 @@ import { test as plain, expect } from '@playwright/test';
 import pg from 'pg';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type DatabaseChoice, openDatabase } from './database.ts';
+import { PAGE } from './store.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { startReferenceServer } from '../run/start.ts';
 import { mintToken, screeningsUrl, skipWithoutEngine, test, walk } from '../testing.ts';
@@ -72,11 +73,8 @@ test('reads every page by one range scan of the index, with a plan that does not
   expect(server.target().clients.primary.tenantId).toBe(TENANTS.primary);
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  for (const begin of ['at >= $2', '(at, screening.id) > ($2, 17)']) {
-    await client.query(
-      `PREPARE page (uuid, numeric, numeric, int) AS SELECT id::text, test_time, json FROM screening
-       WHERE tenant = $1 AND at < $3 AND ${begin} ORDER BY at, screening.id LIMIT $4`,
-    );
+  for (const text of [PAGE.fromInstant, PAGE.afterScreening.replace('$5', '17')]) {
+    await client.query(`PREPARE page (uuid, numeric, numeric, int) AS ${text}`);
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(
       `EXPLAIN EXECUTE page ('${TENANTS.primary}', 1706745600, 1738368000, 101)`,
     );

@@ -6,7 +6,7 @@ import { dateMs } from '../../client/target-clock.ts';
 import { secondsOf, type Token } from '../../client/token.ts';
 import { compareInstants } from '../../data/instant.ts';
 import { differs, type Mismatch, type MismatchWithEvidence } from '../../checks/mismatch.ts';
-import { sayRefusal } from '../../checks/errors.ts';
+import { FORBIDDEN, NOT_FOUND, refused, sayRefusal } from '../../checks/errors.ts';
 import type { ClientName } from '../../target/target.ts';
 import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
 import type { RunContext } from '../state/context.ts';
@@ -80,6 +80,10 @@ export const tokenHeader = (token: Token, label: string): Authorization => ({
   shell: 'Bearer $TOKEN',
 });
 
+/** The service names its code in a 403 or 404; a guard in front of it does not. */
+const isRejected = (run: RunContext, exchange: Exchange): boolean =>
+  exchange.status === 401 || refused(run, FORBIDDEN, NOT_FOUND)(exchange) === undefined;
+
 /**
  * Sends a valid request with an unexpired token; the mismatch if it is refused. `label` names the token, `when` its
  * history; without `request` it is one of primary.
@@ -95,5 +99,5 @@ export async function refusalOf(
   const exchange = await run.client.send({ ...valid, authorization: tokenHeader(token, label) });
   if (!(secondsLeft(token, exchange) > 0)) return undefined;
   if (exchange.status === 200) noteAge(run.ledger, token, exchange);
-  return exchange.status === 401 ? { ...refusedToken(exchange, token, when), exchange } : undefined;
+  return isRejected(run, exchange) ? { ...refusedToken(exchange, token, when), exchange } : undefined;
 }

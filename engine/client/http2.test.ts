@@ -1,0 +1,47 @@
+/** Requests over HTTP/2 survive the end of a session, and fall back to HTTP/1.1. */
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from '@playwright/test';
+import { KEY, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import type { Exchange } from './exchange.ts';
+import { Transport } from './transport.ts';
+
+/** Sends forty requests, twelve at a time. */
+async function exchangesWith(
+  answer: (request: Http2ServerRequest, response: Http2ServerResponse) => void,
+): Promise<Exchange[]> {
+  const server = createSecureServer({ key: KEY, cert: SELF_SIGNED, allowHTTP1: true }, answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/`;
+  await using transport = new Transport({ timeoutMs: 5_000, ca: SELF_SIGNED });
+  const authorization = { kind: 'none' } as const;
+  const request = { channel: 'rest', method: 'GET', url, headers: {}, authorization, isHttp2: true } as const;
+  const exchanges: Exchange[] = [];
+  for (let left = 40; left > 0;) {
+    const some = Array.from({ length: Math.min(left, 12) }, () => transport.send(request, 'Bearer of'));
+    exchanges.push(...(await Promise.all(some)));
+    left -= some.length;
+  }
+  server.close();
+  return exchanges;
+}
+
+test('loses no request when the server ends a session', async () => {
+  let count = 0;
+  const exchanges = await exchangesWith((request, response) => {
+    if (++count % 7 === 0) request.stream.session?.close();
+    if (count === 16) return request.stream.session?.destroy();
+    response.end(`${request.httpVersion} ${request.headers['authorization'] as string}`);
+  });
+  expect(exchanges.filter(({ text }) => !text.endsWith(' Bearer of'))).toEqual([]);
+  expect(exchanges.filter(({ text }) => text.startsWith('2.0')).length).toBeGreaterThan(30);
+});
+
+test('repeats a request over HTTP/1.1 that HTTP/2 does not answer', async () => {
+  const exchanges = await exchangesWith((request, response) => {
+    if (request.httpVersionMajor === 2) return request.stream.close(7);
+    response.end(request.httpVersion);
+  });
+  expect(new Set(exchanges.map(({ status, text }) => `${status} ${text}`))).toEqual(new Set(['200 1.1']));
+  expect(exchanges[0]!.http2Failure).toBe('Stream closed with error code NGHTTP2_REFUSED_STREAM');
+});
