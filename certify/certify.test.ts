@@ -1,6 +1,6 @@
 /** How a run uses its budget and its concurrency, what it leaves untested, and how long it waits in an outage. */
 import { expect } from '@playwright/test';
-import { FAULTS } from '../reference-server/faults/all.ts';
+import { faultNamed } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/testing.ts';
 import { concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
@@ -34,8 +34,7 @@ test.describe('a budget', () => {
       'REST errors have codes in capitals',
       'the tenant * is the tenant of the token',
     ]) {
-      const { server = {} } = FAULTS.find((candidate) => candidate.name === name)!;
-      const { verdict } = await certifyServer(small, server, 'full', { budget: 300 });
+      const { verdict } = await certifyServer(small, faultNamed(name).server!, 'full', { budget: 300 });
       expect(verdict, name).toBe('non-conformant');
     }
   });

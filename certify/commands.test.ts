@@ -5,15 +5,15 @@ import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { resolveTarget } from '../engine/target/target.ts';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { answers } from '../reference-server/run/alter.ts';
+import { answers, both, nextOf, pages, withoutLink } from '../reference-server/run/alter.ts';
 import { test } from '../reference-server/testing.ts';
 import { startServer } from '../reference-server/run/start.ts';
 import { certify, selectIds } from './certify.ts';
 import { resultsOf } from './render/of-report.ts';
 import { commandLine } from './render/results.ts';
 import { renderingsOf } from './render/sample.testing.ts';
-import { FAULTS } from '../reference-server/faults/all.ts';
-import { certifyFault, targetFor } from './proof/faults.ts';
+import { faultNamed } from '../reference-server/faults/all.ts';
+import { certifyFault, resultOf, targetFor } from './proof/faults.ts';
 import { SPECS } from '../specs/all.ts';
 
 const run = promisify(execFile);
@@ -41,28 +41,22 @@ const PASTED = 'pasted commands repeat the requests and execute no text of the s
 test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   test.setTimeout(300_000);
   // Drops an item of every page with more than three, and puts hostile text into bodies, next and errors.
-  const hostile = answers((answer, { path }) => {
-    if (answer.status !== 200)
-      return {
-        ...answer,
-        body: JSON.stringify({ error: HOSTILE, error_description: HOSTILE, code: HOSTILE }),
-      };
-    if (path.startsWith('/oauth')) return answer;
-    const page = JSON.parse(String(answer.body)) as {
-      items: object[];
-      links: { next?: string };
-      note: string;
-    };
-    if (page.items.length > 3) page.items.splice(2, 1);
-    page.items = page.items.map((item) => ({ ...item, comment: HOSTILE }));
-    if (page.links.next) page.links.next += `&note=${HOSTILE}`;
-    page.note = HOSTILE;
-    return {
-      ...answer,
-      headers: answer.headers.filter(([name]) => name !== 'link'),
-      body: JSON.stringify(page),
-    };
-  });
+  const text = JSON.stringify(HOSTILE);
+  const hostile = both(
+    pages((page) => {
+      if (page.items.length > 3) page.items.splice(2, 1);
+      page.items = page.items.map((item) => `${item.slice(0, -1)},"comment":${text}}`);
+      const next = nextOf(page);
+      if (next !== undefined) page.links = { next: `${next}&note=${HOSTILE}` };
+      page.further = `,"note":${text}`;
+      withoutLink(page);
+    }),
+    answers((answer) =>
+      answer.status === 200
+        ? answer
+        : { ...answer, body: `{"error":${text},"error_description":${text},"code":${text}}` },
+    ),
+  );
   await using server = await startServer(database, provisioned, hostile);
   const { clients, baseUrl, authUrl } = server.target();
   const { clientId, clientSecret } = clients.primary;
@@ -82,9 +76,9 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   const walks = failures.flatMap(({ counterexample }) => (counterexample?.['walk'] as string) ?? []);
   const { badge: _, ...formats } = renderingsOf(resultsOf(report));
   const shown = report.requirements.flatMap(({ failures: [first] }) => first?.curl ?? []).slice(0, 20);
-  for (const [format, text] of Object.entries(formats))
+  for (const [format, rendered] of Object.entries(formats))
     for (const command of [...tokenCommands, ...shown])
-      expect(unescaped(text), format).toContain(commandLine(command));
+      expect(unescaped(rendered), format).toContain(commandLine(command));
   expect(walks.length).toBeGreaterThan(0);
 
   const directory = test.info().outputPath();
@@ -142,9 +136,9 @@ test(REPEATED, byTurns(REPEATED, 2), async ({ small: { database, provisioned } }
 });
 
 test('a missing rejection is reported with the smallest request that shows it', async ({ small }) => {
-  const fault = FAULTS.find(({ name }) => name === 'reads a pageSize up to its first letter')!;
+  const fault = faultNamed('reads a pageSize up to its first letter');
   const report = await certifyFault(small, fault, 'full', ['7.2-invalid_request']);
-  const { failures } = report.requirements.find(({ id }) => id === '7.2-invalid_request')!;
+  const { failures } = resultOf(report, '7.2-invalid_request');
   expect(failures.length).toBeGreaterThan(0);
   for (const { request } of failures) {
     expect(request).toContain(small.provisioned.set.tenants[0]!.tenantId);

@@ -180,15 +180,11 @@ export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): O
     failFast,
     ...(deadline === undefined ? {} : { deadlineMs: 1000 * deadline }),
     failOnNew: failOn !== undefined,
-    kit: defined({
+    kit: {
       ...{ runs, seed, maxRequests, budget, concurrency, waitForExpiry },
       timeoutMs: timeout === undefined ? undefined : 1000 * timeout,
-    }),
+    },
   };
-}
-
-function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** npm consumes flags before `--` and passes on only their values. */

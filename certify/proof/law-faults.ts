@@ -4,7 +4,7 @@ import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { answering, reading, storedPages } from '../../reference-server/run/alter.ts';
-import { FAULTS } from '../../reference-server/faults/all.ts';
+import { faultNamed } from '../../reference-server/faults/all.ts';
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
 import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
 import { refusing, single } from '../../reference-server/faults/forms.ts';
@@ -25,7 +25,7 @@ const foundBy = (law: string, mode: Mode, servers: Readonly<Record<string, Serve
   Object.entries(servers).map(([name, server]) => ({ law, mode, name, server }));
 
 const collected = (name: string): Readonly<Record<string, ServerOptions>> => ({
-  [name]: FAULTS.find((fault) => fault.name === name)!.server!,
+  [name]: faultNamed(name).server!,
 });
 
 const without = (page: StoredPage, index: number): StoredPage => ({

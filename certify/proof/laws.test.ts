@@ -7,7 +7,7 @@ import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { FAULTS } from '../../reference-server/faults/all.ts';
+import { faultNamed } from '../../reference-server/faults/all.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
 import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
 import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
@@ -163,7 +163,7 @@ const LONG_SHRINK = { evaluations: 400, timeMs: 100_000 };
 test.describe('shrinks to a minimal counterexample', () => {
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
     test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ serve }) => {
-      const { target } = await serve('full', FAULTS.find((fault) => fault.name === name)!.server);
+      const { target } = await serve('full', faultNamed(name).server);
       const shown = await counterexample(target, EXACT, { shrink: LONG_SHRINK });
       const read = readScript(shown);
       const known = new Oracle(true);
@@ -179,10 +179,7 @@ test.describe('shrinks to a minimal counterexample', () => {
     'an offset of five hours is taken for four: one spelling and the plain one',
     FULL,
     async ({ serve }) => {
-      const { target } = await serve(
-        'bare',
-        FAULTS.find(({ name }) => name.startsWith('an offset of five'))!.server,
-      );
+      const { target } = await serve('bare', faultNamed('reads an offset of five hours as four').server);
       const { script } = await counterexample(target, SPELLED, { shrink: LONG_SHRINK });
       expect(script, script.join('\n')).toHaveLength(3);
       expect(script[0]).not.toContain('+');

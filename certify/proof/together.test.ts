@@ -1,7 +1,7 @@
 /** Faults hide each other rarely: a server with many faults fails the requirements of nearly all of them. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { expect } from '@playwright/test';
-import { FAULTS } from '../../reference-server/faults/all.ts';
+import { faultNamed } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/testing.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
@@ -44,12 +44,6 @@ const FIRST_VERSION = [
   'some events have another result',
 ];
 
-const named = (name: string): Fault => {
-  const found = FAULTS.find((fault) => fault.name === name);
-  if (!found) throw new Error(`no fault is called ${name}`);
-  return found;
-};
-
 /** The requirements of a fault that the report does not find broken. */
 const missedOf =
   (report: Report) =>
@@ -65,7 +59,7 @@ test(
   FULL,
   async ({ small }) => {
     test.setTimeout(200_000);
-    const faults = FIRST_VERSION.map(named);
+    const faults = FIRST_VERSION.map(faultNamed);
     const { server = {}, target } = combined(faults);
     const report = await certifyServer(small, server, 'full', {
       ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },

@@ -2,12 +2,12 @@
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import {
-  expect,
-  test,
   type Browser,
   type BrowserContextOptions,
-  type Page,
   chromium,
+  expect,
+  type Page,
+  test,
 } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
@@ -18,34 +18,23 @@ import { html } from './html.ts';
 import { hostileReport, sampleReport } from './sample.testing.ts';
 import { existsSync } from 'node:fs';
 
-/** The path of Chromium: `CHROMIUM_PATH`, the system's, or the one installed by Playwright. */
-function chromiumPath(): string | undefined {
-  const named = process.env['CHROMIUM_PATH'];
-  return [named, '/usr/bin/chromium', chromium.executablePath()].find((path) => path && existsSync(path));
-}
+/** Chromium: `CHROMIUM_PATH`, the system's, or the one installed by Playwright. */
+const executablePath = [process.env['CHROMIUM_PATH'], '/usr/bin/chromium', chromium.executablePath()].find(
+  (path) => path && existsSync(path),
+);
 
-/** Why browser tests are skipped; undefined if they can run, and in CI, where they must. */
-function whyNoBrowser(): string | undefined {
-  if (chromiumPath() || process.env['CI']) return undefined;
-  return 'no Chromium: set CHROMIUM_PATH, or install one (npx playwright install chromium)';
-}
-
-/** Starts Chromium. Rejects if none is installed. */
-async function launchChromium(): Promise<Browser> {
-  const executablePath = chromiumPath();
-  if (!executablePath) throw new Error('no Chromium found, and CI must not skip the browser tests');
-  // Containers run as root and without a GPU; the other flags disable Chromium's background requests.
-  const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
-  return chromium.launch({ executablePath, args });
-}
-
-const reason = whyNoBrowser();
-test.skip(reason !== undefined, reason);
+// In CI a missing browser is a failure.
+test.skip(
+  !executablePath && !process.env['CI'],
+  'no Chromium: set CHROMIUM_PATH, or install one (npx playwright install chromium)',
+);
 
 let browser: Browser;
 
 test.beforeAll(async () => {
-  browser = await launchChromium();
+  // Containers run as root and without a GPU; the other flags disable Chromium's background requests.
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking'];
+  browser = await chromium.launch({ executablePath, args });
 });
 test.afterAll(async () => {
   await browser?.close();

@@ -45,3 +45,10 @@ export const THEMES: Readonly<Record<string, readonly Fault[]>> = {
 };
 
 export const FAULTS: readonly Fault[] = Object.values(THEMES).flat();
+
+/** Throws an Error for an unknown name. */
+export function faultNamed(name: string): Fault {
+  const found = FAULTS.find((fault) => fault.name === name);
+  if (!found) throw new Error(`no fault is called ${name}`);
+  return found;
+}
