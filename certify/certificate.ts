@@ -108,15 +108,15 @@ export class NotVerified extends Error {
 export async function verify(certificate: string, key: JWK, reportJson?: Uint8Array): Promise<Statement> {
   const { d: _, ...publicKey } = key;
   const alg = key.alg ?? ALGORITHM;
-  let payload: Uint8Array;
+  let statement: Statement | undefined;
   try {
     const header = decodeProtectedHeader(certificate.trim());
     if (header.alg === 'none') throw new NotVerified('the certificate is not signed');
     if (header.kid && key.kid && header.kid !== key.kid)
       throw new NotVerified(`the certificate was signed with another key (${header.kid}, not ${key.kid})`);
-    ({ payload } = await compactVerify(certificate.trim(), await importJWK(publicKey, alg), {
-      algorithms: [alg],
-    }));
+    const publicOf = await importJWK(publicKey, alg);
+    const { payload } = await compactVerify(certificate.trim(), publicOf, { algorithms: [alg] });
+    statement = JSON.parse(new TextDecoder().decode(payload)) as Statement | undefined;
   } catch (error) {
     if (error instanceof NotVerified) throw error;
     throw new NotVerified(
@@ -125,7 +125,6 @@ export async function verify(certificate: string, key: JWK, reportJson?: Uint8Ar
         : `this is not a signed certificate (${(error as Error).message})`,
     );
   }
-  const statement = parse(payload) as Statement | undefined;
   if (
     statement?._type !== STATEMENT ||
     statement.predicateType !== PREDICATE ||
@@ -135,12 +134,4 @@ export async function verify(certificate: string, key: JWK, reportJson?: Uint8Ar
   if (reportJson && sha256(reportJson) !== statement.subject[0].digest.sha256)
     throw new NotVerified('the report is not the one that was certified: its digest differs');
   return statement;
-}
-
-function parse(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(payload)) as unknown;
-  } catch {
-    return undefined;
-  }
 }

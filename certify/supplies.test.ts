@@ -28,6 +28,7 @@ const client =
 const NOBODY = '00000000-0000-4000-8000-000000000000';
 
 const ROTATED = { clientSecret: 'the one of last month' };
+const NO_TOKEN = /does not work: no token for clients\.(secondTenant|notOnboarded|scratch)/;
 
 /** The expired token with other claims or another header; nothing verifies its signature here. */
 const token =
@@ -56,24 +57,14 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     /the tenant of clients\.secondTenant is not onboarded/,
   ],
   ['a wrong secret', '2.1', client('primary', ROTATED), /check clientId and clientSecret/],
-  [
-    'a rotated secret of the second tenant',
-    '2.1,5-one-tenant',
-    client('secondTenant', ROTATED),
-    /does not work: no token for clients\.secondTenant/,
-  ],
+  ['a rotated secret of the second tenant', '2.1,5-one-tenant', client('secondTenant', ROTATED), NO_TOKEN],
   ['a class that is required and not supplied', '2.1,6', () => ({ require: ['events'] }), /supply events/],
-  [
-    'a rotated secret of the tenant that is not onboarded',
-    '7.2-not_found',
-    client('notOnboarded', ROTATED),
-    /no token for clients\.notOnboarded/,
-  ],
+  ['a rotated secret of another client', '7.2-not_found', client('notOnboarded', ROTATED), NO_TOKEN],
   [
     'a rotated secret of the tenant to fill',
     '4.2-r5-exactly-once',
     (whole) => ({ ...client('scratch', ROTATED)(whole), ingest: 'true' }),
-    /no token for clients\.scratch/,
+    NO_TOKEN,
   ],
   [
     'a command to store that fails',

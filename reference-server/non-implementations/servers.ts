@@ -1,6 +1,6 @@
 /** Non-implementations: none of them may ever be reported as conformant. */
 import { formatInstant, shift } from '../../engine/data/instant.ts';
-import { isScreenings, middleware, storedPages } from '../run/alter.ts';
+import { emptyPage, middleware, onPages, storedPages } from '../run/alter.ts';
 import { brokenBody } from '../faults/rest-errors.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -79,10 +79,7 @@ export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): S
   });
 
 /** An otherwise correct server with a tenant without screenings. */
-export const alwaysEmpty: ServerOptions = middleware(() => async (request, next) => {
-  const answer = await next(request);
-  return isScreenings(request) && answer.status === 200 ? json(200, { items: [], links: {} }) : answer;
-});
+export const alwaysEmpty: ServerOptions = onPages(emptyPage);
 
 /** An otherwise correct server with endless screenings, this many seconds apart; `to` is ignored. */
 export const neverEnding = (secondsApart: bigint): ServerOptions =>
