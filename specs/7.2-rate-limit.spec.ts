@@ -145,7 +145,9 @@ async function limitedOtherwise(
 async function checkRateLimit(kit: Kit): Promise<void> {
   if (!kit.target.rateLimit) {
     if (kit.ledger.checks.has('7.2-rate_limited')) return;
-    throw new Untested('supply rateLimit.probe: allows to provoke 429 (with maxRequests and maxSeconds)');
+    throw new Untested(
+      'supply rateLimit.probe: it permits the kit to provoke 429 (with maxRequests and maxSeconds)',
+    );
   }
   const { why } = await kit.once('provoked', () => provoke(kit));
   if (why !== '' && !kit.ledger.checks.has('7.2-rate_limited')) throw new Untested(why);

@@ -213,16 +213,15 @@ const RULES: readonly Rule[] = [
     name: 'nothing-partial-as-whole',
     section: '4.2',
     level: 'MUST',
-    title: 'wherever the window can’t be collected whole, the client says so: its exit status is not 0',
-    lookAt: ['errors that end the loop: they end the client with a status other than 0'],
+    title: 'if the window cannot be collected completely, the exit status is not 0',
+    lookAt: ['errors that end the loop: the exit status must not be 0'],
     judge: (situation, play) => graver(situation, play, soldFindings(situation, play)),
   },
   {
     name: 'comes-to-an-end',
     section: '7.2',
     level: 'MUST',
-    title:
-      'whatever the server does, the client comes to an end by itself, after a bounded number of requests',
+    title: 'whatever the server does, the client ends by itself after a bounded number of requests',
     lookAt: ['every loop around a request: it counts its tries'],
     judge: (situation, play) => graver(situation, play, endFindings(play)),
   },
@@ -231,7 +230,7 @@ const RULES: readonly Rule[] = [
     section: '4.1',
     level: 'MUST',
     title:
-      'the client_secret goes to the token endpoint alone, in the body: it stands in no URL and in nothing printed',
+      'the client_secret is sent only to the token endpoint, in the body: it appears in no URL and in no output',
     lookAt: [
       'what is logged of a request or an error',
       'where the credentials are put: the form, not the query',

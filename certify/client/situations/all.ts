@@ -27,7 +27,7 @@ const events = [
 const eventSituations = situationsOf('6', {
   'events-beside-rest': {
     optional: true,
-    title: 'a screening that comes by REST and as events, some of them twice, is collected once',
+    title: 'a screening that is received by REST and as events, some of them twice, is collected once',
     lookAt: [
       'deduplication: one set of ids for both transports',
       'the key: the id of the screening (data.id), not the id of the event’s envelope',

@@ -24,7 +24,7 @@ const EARLY_MS = 100;
 
 export const failureSituations = situationsOf('7.2', {
   '429-with-seconds': {
-    title: 'after a 429 nothing is asked for the seconds that `Retry-After` names; then the walk goes on',
+    title: 'after a 429, no request is sent for the seconds in `Retry-After`; then the walk continues',
     lookAt: LOOK_AT_429,
     stage: (clock) => usual(limitedAt([2], inSeconds(2), clock)),
     met: answered(429),
@@ -33,14 +33,14 @@ export const failureSituations = situationsOf('7.2', {
   },
   '429-with-a-date': {
     level: 'SHOULD',
-    title: 'after a 429 nothing is asked until the HTTP-date that `Retry-After` names (RFC 9110, 10.2.3)',
+    title: 'after a 429, no request is sent until the HTTP-date in `Retry-After` (RFC 9110, 10.2.3)',
     lookAt: ['the reader of Retry-After: it is a number of seconds, or an HTTP-date', ...LOOK_AT_429],
     stage: (clock) => usual(limitedAt([2], atDate(1800), clock)),
     met: answered(429),
     judge: tooEarly,
   },
   '429-twice': {
-    title: 'a 429 after a 429 is waited out like the first',
+    title: 'a second 429 is waited out like the first',
     lookAt: LOOK_AT_429,
     stage: (clock) => usual(limitedAt([2, 2], inSeconds(1), clock)),
     met: answered(429),
@@ -48,7 +48,7 @@ export const failureSituations = situationsOf('7.2', {
     judge: tooEarly,
   },
   '500-once': {
-    title: 'a 5xx is retried, and the walk goes on where it was',
+    title: 'a 5xx is retried, and the walk continues at the same page',
     lookAt: LOOK_AT_5XX,
     stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
@@ -57,7 +57,7 @@ export const failureSituations = situationsOf('7.2', {
     [[503, 'service_unavailable'] as const, [500, 'internal_error'] as const].map(([status, code]) => [
       `${status}-three-times`,
       {
-        title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is welcome)`,
+        title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
         lookAt: LOOK_AT_5XX,
         stage: () => usual(failing(`${status} ${code}`, [2, 4], 3)),
         met: answered(status),
@@ -67,7 +67,8 @@ export const failureSituations = situationsOf('7.2', {
     ]),
   ),
   '503-for-ever': {
-    title: 'where 503 does not end, the client gives up in bounded time, with waits that grow, and says so',
+    title:
+      'if 503 persists, the client gives up in bounded time, with growing waits, and exits with an error',
     lookAt: ['the number of retries: bounded', 'the exit status after the last one: not 0', ...LOOK_AT_5XX],
     stage: () => usual(failing('503 service_unavailable', [3], Infinity)),
     met: answered(503),
@@ -76,10 +77,10 @@ export const failureSituations = situationsOf('7.2', {
   },
   'connection-dropped': {
     section: '4.2',
-    title: 'an answer that breaks off in the middle is no page: what was collected is not told as whole',
+    title: 'a truncated answer is no page: an incomplete window is not reported as complete',
     lookAt: [
       'the reader of the body: an early end of the connection is an error',
-      'what is printed of a page before all of it has come',
+      'items that are printed before the whole page has been received',
     ],
     stage: () => usual(droppedAt(2)),
     met: answered(0),
@@ -181,7 +182,7 @@ export const refusalSituations = situationsOf('7.2', {
       ([status, code]) => [
         `${status}-not-retried`,
         {
-          title: `a ${status} is final: the request is not retried, and the client says that it gave up`,
+          title: `a ${status} is final: the request is not retried, and the client exits with an error`,
           lookAt: [
             'which statuses are retried: 5xx, 429, and 401 once',
             'the exit status after an error: not 0',
@@ -206,19 +207,19 @@ export const refusalSituations = situationsOf('7.2', {
   'tls-trusted': {
     section: '4.1',
     optional: true,
-    title: 'a server with a certificate in its own name, which the environment trusts, is spoken to over TLS',
+    title: 'requests are sent over TLS to a server whose certificate the environment trusts',
     lookAt: [
-      'where trust comes from: the kit names its certificates in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+      'the certificates to trust: the kit names them in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
     ],
     stage: () => ({ ...usual(), tlsHost: 'localhost' }),
     givingUp: 'warns',
     unspoken:
-      'the client did not take the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+      'the client did not trust the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
   },
   'tls-another-name': {
     section: '4.1',
     optional: true,
-    title: 'a server whose certificate is in another name gets neither the secret nor any other request',
+    title: 'a server whose certificate is for another name receives no request',
     lookAt: ['options that switch off the check of certificates or of the name in them'],
     stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
     needs: 'tls-trusted',

@@ -76,7 +76,7 @@ export const pagesSituations = situationsOf('4.2', {
   'long-walk': {
     section: '5.6',
     level: 'SHOULD',
-    title: `a walk of ${LONG_WALK_PAGES} pages gets along with one token: it is kept, and not minted for each call`,
+    title: `a walk of ${LONG_WALK_PAGES} pages uses one token, instead of a new one for each request`,
     lookAt: ['where the token is kept: with the client and not within the function that asks for a page'],
     stage: () => ({
       screenings: plain(5 * LONG_WALK_PAGES - 2),
@@ -113,12 +113,13 @@ export const pagesSituations = situationsOf('4.2', {
       'the client ended before the empty page',
   },
   'empty-window': {
-    title: 'a window without screenings is collected whole: nothing is printed, and the exit status is 0',
-    lookAt: ['what the client makes of no items: no error, and no exit status other than 0'],
+    title: 'for a window without screenings, nothing is printed and the exit status is 0',
+    lookAt: ['how the client treats an empty array of items: as no error'],
     stage: () => ({ ...usual(), window: { from: '2026-05-01T00:00:00Z', to: '2026-05-02T00:00:00Z' } }),
   },
   'ties-across-pages': {
-    title: 'screenings at the same instant are all collected, also where they are more than a page',
+    title:
+      'ties (screenings at the same instant) are collected completely, even if they fill more than a page',
     lookAt: [
       'the next request: links.next carries from_id, which tells ties apart; the last testTime alone does not',
       'deduplication: the key is the id and not the testTime',
@@ -127,7 +128,7 @@ export const pagesSituations = situationsOf('4.2', {
   },
   'large-ids': {
     section: '2.3',
-    title: 'ids are integers, beyond 2^53 too: neighbours stay apart and keep their digits',
+    title: 'ids beyond 2^53 keep all digits, so that neighbouring ids stay distinct',
     lookAt: ['the JSON parser: ids as 64-bit integers or text, not as doubles'],
     stage: () => ({ ...usual(), screenings: large() }),
   },
@@ -164,7 +165,7 @@ export const pagesSituations = situationsOf('4.2', {
   },
   'link-header-among-others': {
     level: 'SHOULD',
-    title: 'a `Link` header with further relations and parameters (RFC 8288) leads no walk astray',
+    title: 'a `Link` header with further relations and parameters (RFC 8288) is parsed correctly',
     lookAt: [
       'the parser of the Link header, where it is used: several links, parameters in quotes with commas',
     ],
@@ -173,13 +174,13 @@ export const pagesSituations = situationsOf('4.2', {
   addresses: {
     section: '4.1',
     title: 'base_url and auth_url are taken as given: two origins, and a path before /v1 and /oauth',
-    lookAt: ['how URLs are put together: the path is appended to base_url, not put in place of its own path'],
+    lookAt: ['how URLs are built: the path is appended to base_url, and does not replace its path'],
     stage: () => usual({ pathPrefix: '/gateway/api', separateOrigins: true }),
   },
   'secret-form-encoded': {
     section: '4.1',
     title: 'the token request is form-encoded: a client_secret may hold any character',
-    lookAt: ['how the form is written: by the library’s encoder and not by joining texts'],
+    lookAt: ['how the form is encoded: by the library, not by concatenation'],
     stage: () => ({ ...usual(), clientSecret: 'p+l%u&s=%2B/"\'\\ ~$HOME`x' }),
   },
 });

@@ -18,7 +18,7 @@ import { scopesOf } from '../stage.ts';
 import { paced, pageStep, usual } from './blocks.ts';
 
 const LOOK_AT_401 = [
-  'what happens on a 401: the token is thrown away, one new one is minted, the same URL is asked once more',
+  'what happens on a 401: the token is discarded, a new one is minted, and the same URL is requested once more',
   'the token of the retry: the new one, and not the header that was made before',
 ];
 
@@ -32,8 +32,8 @@ export const tokenSituations = situationsOf('5.6', {
     level: 'SHOULD',
     title: `a token is used until ${MARGIN_S} seconds before exp, then a new one is minted (here it lives for ${LIFETIME_S})`,
     lookAt: [
-      'the moment of renewal: expires_in less 60 seconds after the token came',
-      'whether the token’s age is looked at before each request, or only at the start of the walk',
+      'the moment of renewal: expires_in minus 60 seconds after the token was received',
+      'whether the token’s age is checked before each request, or only at the start of the walk',
     ],
     stage: (clock) => usual({ tokenLifetimeSeconds: LIFETIME_S, ...paced(600, clock) }, 8),
     met: ({ requests }) =>
@@ -57,7 +57,7 @@ export const tokenSituations = situationsOf('5.6', {
   },
   'token-expires-in-the-walk': {
     level: 'SHOULD',
-    title: 'a token that expires in the middle of a walk is followed by another, and the walk goes on',
+    title: 'a token that expires in the middle of a walk is replaced, and the walk continues',
     lookAt: LOOK_AT_401,
     stage: (clock) => usual(both(paced(400, clock), firstTokenLives(2)), 8),
     met: ({ requests }) =>
@@ -67,7 +67,7 @@ export const tokenSituations = situationsOf('5.6', {
   },
   '401-once': {
     level: 'SHOULD',
-    title: 'on a 401 a new token is minted and the request retried with it: the walk goes on',
+    title: 'on a 401 a new token is minted, the request is retried with it, and the walk continues',
     lookAt: LOOK_AT_401,
     stage: () => usual(revokedAtPage(2)),
     met: answered(401),
@@ -91,8 +91,8 @@ export const tokenSituations = situationsOf('5.6', {
   '401-for-ever': {
     level: 'SHOULD',
     title:
-      'on a 401 the request is retried exactly once: where the new token is refused too, the client gives up',
-    lookAt: ['the retry after a 401: one, counted for the request, and then the error is told'],
+      'on a 401 the request is retried exactly once: if the new token is rejected as well, the client gives up',
+    lookAt: ['the retry after a 401: one per request, and then an error'],
     stage: () => usual(answering('401 unauthenticated', () => true)),
     met: answered(401),
     impossible: true,
@@ -119,7 +119,7 @@ export const tokenSituations = situationsOf('5.6', {
   'opaque-token': {
     section: '2.2',
     level: 'SHOULD',
-    title: 'the token is sent as it came: nothing in it has to be read (it looks like no JWT here)',
+    title: 'the token is sent unchanged and is not decoded (here it is not a JWT)',
     lookAt: [
       'where the lifetime is taken from: expires_in of the token response',
       'code that decodes the access token: that is for diagnostics alone',
@@ -129,7 +129,7 @@ export const tokenSituations = situationsOf('5.6', {
   'credentials-refused': {
     section: '7.1',
     level: 'SHOULD',
-    title: 'a refusal of the credentials (401 invalid_client) is final: the client gives up and says so',
+    title: 'rejected credentials (401 invalid_client) are final: the client gives up and exits with an error',
     lookAt: ['the retry around the token request: only for failures of the server'],
     stage: () => usual(intercepting(invalidClient, isTokenRequest)),
     met: ({ requests }) => mints(requests).length > 0 || 'the client asked for no token',

@@ -91,7 +91,8 @@ async function keptToken(
 async function waitedFor(kit: Kit, current: Token): Promise<string> {
   const token = (kit.client.firstMint && readToken(kit.client.firstMint)) ?? current;
   const [iat, exp] = ['iat', 'exp'].map((name) => secondsOf(member(token.claims, name)));
-  if (!Number.isFinite(exp! - iat!)) throw new Untested('the tokens name no exp, so none can be waited for');
+  if (!Number.isFinite(exp! - iat!))
+    throw new Untested('the tokens have no exp, so the kit cannot wait until one has expired');
   const shareOf = (share: number): number => Math.ceil((exp! - iat!) / share);
   const until = async (seconds: number): Promise<void> => {
     const { signal } = kit.options;
