@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
-import { judgedShare } from '../k6/lib/random.ts';
+import { enoughVUs, judgedShare } from '../k6/lib/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
@@ -25,11 +25,11 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 export async function writeKubernetes(
   scenario: ScenarioName,
   session: Session,
-  options: Pick<ScenarioOptions, 'rate' | 'duration' | 'spikeFactor' | 'head'>,
+  options: ScenarioOptions,
   directory: string,
   parallelism: number,
 ): Promise<string[]> {
-  const { script }: Scenario = SCENARIOS[scenario];
+  const { script, over }: Scenario = SCENARIOS[scenario];
   // Other scenarios decide after each step, which independent runners cannot do.
   if (!script)
     throw new UsageError(
@@ -37,19 +37,18 @@ export async function writeKubernetes(
         .flatMap(([name, one]) => (one.script ? [name] : []))
         .join(', ')} (with --rate)`,
     );
-  const { rate: requestsPerSecond, duration: seconds, spikeFactor, head: headSeconds } = options;
-  const peak = requestsPerSecond * (scenario === 'spike' ? spikeFactor : 1);
-  const open = Math.ceil((peak * 2 * session.settings.slo.p99Ms) / 1000) + 20;
+  const { rate: requestsPerSecond, duration: seconds } = options;
+  const own = over?.(options, session.settings) ?? {};
+  const peak = requestsPerSecond * (own.spikeFactor ?? 1);
   const runId = randomBytes(4).toString('hex');
   const config: LoadConfig = session.config(scenario, {
     runId,
     parts: parallelism,
     requestsPerSecond,
     seconds,
+    ...own,
     // Each runner needs at least one VU.
-    vus: Math.max(parallelism, open),
-    ...(scenario === 'spike' ? { spikeFactor } : {}),
-    ...(scenario === 'poll' ? { headSeconds } : {}),
+    vus: Math.max(parallelism, enoughVUs(peak, session.settings.slo.p99Ms)),
     judgedShare: judgedShare(peak),
     records: false,
   });

@@ -4,7 +4,7 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, judgedShare, poissonArrivals, shortfall } from '../k6/lib/random.ts';
+import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '../k6/lib/random.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
@@ -153,7 +153,7 @@ export class Session {
     script = 'arrivals',
   ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
-    const needed = Math.min(maxVUs, Math.ceil((requestsPerSecond * 2 * slo.p99Ms) / 1000) + 20);
+    const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + 8;
     const { connections } = this;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));

@@ -1,10 +1,9 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { ascending, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
-import type { LoadConfig } from '../k6/lib/config.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
-import type { LoadSettings, Session } from '../run/session.ts';
+import type { Session } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
@@ -15,14 +14,12 @@ type Seen = Partial<ChaosRun> & {
   readonly step: Step;
 };
 
-interface Kind {
+interface Kind extends Pick<Scenario, 'over'> {
   readonly about: string;
   /** Default arrivals per second, and duration in seconds. */
   readonly preset: readonly [rate: number, seconds: number];
   readonly flags?: Scenario['flags'];
   readonly unit: string;
-  /** Script configuration in addition to the common one. */
-  readonly over?: (flags: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
   readonly judge?: (
     seen: Seen,
@@ -38,6 +35,7 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
     ...{ kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
+  ...(over ? { over } : {}),
   async run(session, given) {
     const { rate, duration } = given;
     const own = over?.(given, session.settings) ?? {};

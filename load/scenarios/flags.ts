@@ -4,7 +4,8 @@ import { valueParser } from '../../engine/command-line.ts';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import type { LoadResult } from '../result.ts';
 import { secondsOf, type Window } from '../k6/lib/window.ts';
-import type { Session } from '../run/session.ts';
+import type { LoadConfig } from '../k6/lib/config.ts';
+import type { LoadSettings, Session } from '../run/session.ts';
 
 const numberWhere = (expected: string, accepts: (value: number) => boolean): ((text: string) => number) =>
   valueParser(`${expected} is expected.`, (text) => {
@@ -138,8 +139,9 @@ export interface Scenario {
   readonly flags: Defaults;
   /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
   readonly window?: Window;
-  /** The only script of the run, if there is one: several runners can then share it. */
+  /** For a run of a single script, which several runners can share: the script, and its own configuration. */
   readonly script?: string;
+  readonly over?: (options: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
   /** Throws VoidRun if the run says nothing about the target. */
   readonly run: (session: Session, options: ScenarioOptions) => Promise<Partial<LoadResult>>;
 }

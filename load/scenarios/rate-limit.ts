@@ -26,11 +26,10 @@ export const rateLimit: Scenario = {
   run: probe,
 };
 
-async function probe(
-  session: Session,
-  { maxRequests, maxSeconds }: ScenarioOptions,
-): Promise<Partial<LoadResult>> {
-  const limits = { maxRequests, maxSeconds };
+async function probe(session: Session, given: ScenarioOptions): Promise<Partial<LoadResult>> {
+  // Without a limit, the probe sends as many requests as it may.
+  const reserved = given.maxRequests >= 2 * MOST_PAGES ? MOST_PAGES : 0;
+  const limits = { maxRequests: given.maxRequests - reserved, maxSeconds: given.maxSeconds };
   let probed = await runProbe(session, limits);
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
@@ -54,12 +53,12 @@ async function probe(
   if (!limiter.shaper && limiter.atOnce === undefined) {
     const scope = await scopeOf(session, limiter, probed, spare());
     limiter = { ...limiter, scope };
-    if (isComparable(limiter) && spare() >= MOST_PAGES)
+    if (isComparable(limiter) && spare() + reserved >= MOST_PAGES)
       limiter = await withFullPages(session, limiter, probed);
   }
   limiter = { ...limiter, declared };
   const startedAt = probed.seen[0]!.atMs;
-  const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, limits) : undefined;
+  const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, given) : undefined;
   return {
     limiter,
     ...(reason ? { void: reason } : {}),

@@ -3,7 +3,7 @@
  * `-e`, as listed in load/README.md.
  */
 import type { Threshold } from 'k6/options';
-import { judgedShare } from './random.ts';
+import { enoughVUs, judgedShare } from './random.ts';
 import { secondsOf, type Window } from './window.ts';
 
 /** Thresholds in k6's syntax, such as `"page_ms": ["p(99)<500"]`. */
@@ -163,7 +163,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     errorRate: number('ERRORS', 0.001),
     headSeconds: duration('HEAD', 300),
     ...(own.spikeFactor === undefined ? {} : { spikeFactor }),
-    vus: number('VUS', Math.ceil((requestsPerSecond * spikeFactor * 2 * p99Ms) / 1000) + 20),
+    vus: number('VUS', enoughVUs(requestsPerSecond * spikeFactor, p99Ms)),
     ...(from && to ? { window: { from, to } } : {}),
   };
 }
