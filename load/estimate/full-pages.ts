@@ -1,5 +1,4 @@
 /** Whether a limit counts items or bytes instead of requests: compares full pages with empty ones, both from rest. */
-import type { LimiterFinding } from './limiter-fit.ts';
 
 /** Pages that one client read in succession, until one was rejected. */
 export interface PagesRead {
@@ -18,7 +17,7 @@ export interface FullPages extends PagesRead {
 }
 
 /** Only a limiter that was identified, or is absent, rejects the same number of pages each time. */
-export const isComparable = ({ kind }: Pick<LimiterFinding, 'kind'>): boolean => kind !== 'cannot-tell';
+export const isComparable = ({ kind }: { readonly kind: string }): boolean => kind !== 'cannot-tell';
 
 /** Number of full pages, such as a back-fill reads. */
 export const FULL_PAGES = 100;
