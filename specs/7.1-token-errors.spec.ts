@@ -13,7 +13,7 @@ import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
 import { refusedAs, sayToken } from '../engine/checks/token.ts';
-import { TargetLocked } from '../engine/errors.ts';
+import { TargetLocked, unlessUntested } from '../engine/errors.ts';
 import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 
 type Form = [string, string][];
@@ -297,10 +297,17 @@ async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTo
   return toTokenDialect(rows[turn % rows.length]!);
 }
 
+/** In turn the clients whose valid request is served: grants and scopes are often set per client. */
+async function clientAt(kit: Kit, turn: number): Promise<ClientName> {
+  const other = turn % 2 === 1 && kit.target.clients.secondTenant;
+  return other && (await unlessUntested(kit.token('secondTenant'))) ? 'secondTenant' : 'primary';
+}
+
 for (const [turn, { error, id, what, form, judge = refusedAs(400, error) }] of ROWS.entries())
   test(`${error}: ${what}`, about([id, '7.1-body'], { needs: 'token' }), async ({ kit }) => {
     const toDialect = await dialectOf(kit, turn);
-    const valid = kit.client.validForm('primary');
+    const client = await clientAt(kit, turn);
+    const valid = kit.client.validForm(client);
     const exchange = readable(await kit.send(toDialect(kit.client.tokenRequest(form(valid)))));
     // Where a valid request is not served in this dialect either, 4.1-success reports that.
     const isServed =
@@ -309,7 +316,7 @@ for (const [turn, { error, id, what, form, judge = refusedAs(400, error) }] of R
     if (isServed) kit.check(id, exchange, judge, what);
     else await send(kit, id, form(valid), judge, what);
     // Repeated attempts without the secret may lock the client out, so valid credentials follow.
-    if (what.startsWith('client_secret')) await kit.client.mint();
+    if (what.startsWith('client_secret')) await kit.client.mint(client);
   });
 
 test(

@@ -353,7 +353,7 @@ test(
       label: 'Bearer x…',
       shell: "Bearer $(head -c 4000 /dev/zero | tr '\\0' x)",
     } as const;
-    const scopes = oddForms(kit, 'scope', [ASTRAL, 'a%00b', '%ff%fe', '%ED%A0%80']);
+    const scopes = oddForms(kit, 'scope', [`${ASTRAL}%22%27%5C`, 'a%00b', '%ff%fe', '%ED%A0%80']);
     const asks = [
       async () =>
         kit.ledger.observe(

@@ -84,6 +84,17 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/,
       401,
     ),
+    'the path without its version bypasses authentication': spelled(
+      /^\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
+      401,
+    ),
+    'X-HTTP-Method-Override makes a POST a GET without authentication': middleware(
+      () => (request, next) =>
+        isScreenings(request) && request.headers['x-http-method-override'] === 'GET'
+          ? emptyPage()
+          : next(request),
+    ),
+    'an Origin header bypasses authentication': anonymous(({ headers }) => headers['origin'] !== undefined),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
       401,
@@ -109,6 +120,10 @@ export const bypasses: readonly Fault[] = [
         () => ({ status: 304, headers: [['etag', '"page"']], body: '' }),
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
+    ),
+    'If-Modified-Since is answered with 304 before authentication': answering(
+      () => ({ status: 304, headers: [], body: '' }),
+      (_, { headers }) => headers['if-modified-since'] !== undefined,
     ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({

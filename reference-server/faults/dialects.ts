@@ -51,6 +51,10 @@ export const dialects: readonly Fault[] = [
     'from must be the first parameter': rejected('400 invalid_request', (request) =>
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
     ),
+    'hexadecimal digits of percent-encoding in lower case are 400': rejected(
+      '400 invalid_time_range',
+      (request) => /%3a/.test(rawQuery(request)),
+    ),
     'a percent-encoded hyphen is not decoded': rejected('400 invalid_time_range', (request) =>
       /%2d/i.test(rawQuery(request)),
     ),

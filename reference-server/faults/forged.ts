@@ -44,6 +44,7 @@ export const forged: readonly Fault[] = [
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),
     'the client_id is the HMAC key': hmacKey((_, { sub }) => sub),
+    'the kid is the HMAC key': hmacKey(({ kid }) => kid),
     'the HMAC key is "password"': hmacKey(() => 'password'),
     'accepts RSA signatures without verifying': trusted((_, { alg }) => alg?.startsWith('RS') === true),
   }),

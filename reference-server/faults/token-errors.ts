@@ -320,6 +320,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a NUL in a client_id is 500': crashing('client_id', /\0/),
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
+    'a quote in a scope is 500': crashing('scope', /['"]/),
     'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({

@@ -350,6 +350,17 @@ export const window: readonly Fault[] = [
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
     ),
+    'a to before 1970 is never earlier than from': accepting(
+      'invalid_time_range',
+      (query) => (windowOf(query)[1]?.seconds ?? 0n) < 0n && (windowOf(query)[0]?.seconds ?? -1n) >= 0n,
+    ),
+    'compares from and to as text where neither ends in Z': accepting(
+      'invalid_time_range',
+      (query) =>
+        isInverted(query) &&
+        ['from', 'to'].every((name) => !query.get(name)!.endsWith('Z')) &&
+        query.get('from')! < query.get('to')!,
+    ),
     'fractions before 1970 are compared inversely': requests((request) => {
       const query = queryOf(request);
       const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];

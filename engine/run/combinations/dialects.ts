@@ -54,20 +54,21 @@ const place = (pair: string): number => {
 };
 
 const UNRESERVED = /%(2d|54|5a)/gi;
-const percent = (letter: string): string => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`;
+const percent = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
 const values = (change: (value: string) => string) =>
   queried((pairs) => pairs.map((pair) => pair.replace(/=.*/s, change)));
 
 const usual = (request: RequestOut): RequestOut =>
-  values((value) => value.replace(UNRESERVED, decodeURIComponent).replaceAll(':', '%3A'))(
+  values((value) => value.replace(UNRESERVED, decodeURIComponent).replace(/:|%3a/g, '%3A'))(
     queried((pairs) => [...pairs].sort((a, b) => place(a) - place(b)))(request),
   );
 
 const QUERIES: Readonly<Record<string, Change>> = {
   'parameters as documented': usual,
   'parameters in reverse': (request) => queried((pairs) => [...pairs].reverse())(usual(request)),
-  'unreserved characters percent-encoded': (request) =>
-    values((value) => value.replace(/[-TZ]/g, percent))(usual(request)),
+  // Hexadecimal digits have no case (RFC 3986, 2.1).
+  'unreserved characters percent-encoded, in lower case': (request) =>
+    values((value) => value.replaceAll('%3A', '%3a').replace(/[-TZ]/g, percent))(usual(request)),
   'colons as they are': (request) => values((value) => value.replace(/%3a/gi, ':'))(usual(request)),
 };
 
