@@ -89,14 +89,10 @@ test(
     const { clientId, clientSecret } = kit.target.clients.primary;
     const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
     const credentials = `$(printf %s ${quote(clientId)}:"$${secretVariable(kit.target, 'primary')}" | base64 | tr -d '\\n')`;
+    // As the user name or as the password, as some APIs take their tokens.
+    const asBasic = `Basic ${Buffer.from(`${text}:${text}`).toString('base64')}`;
     const others: [value: string, label: string, shell?: string][] = [
       [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
-      // As the user name or as the password, as some APIs take their tokens.
-      [
-        `Basic ${Buffer.from(`${text}:${text}`).toString('base64')}`,
-        'Basic ($TOKEN and $TOKEN)',
-        `Basic $(printf %s "$TOKEN:$TOKEN" | base64 | tr -d '\\n')`,
-      ],
       [`Token ${text}`, 'Token $TOKEN'],
       [`Bearer "${text}"`, 'Bearer "$TOKEN"', 'Bearer \\"$TOKEN\\"'],
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
@@ -107,6 +103,12 @@ test(
       ['Bearer', 'Bearer (without a token)', 'Bearer'],
       ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
     ];
+    if (asBasic.length <= HEADER_OCTETS)
+      others.push([
+        asBasic,
+        'Basic ($TOKEN and $TOKEN)',
+        `Basic $(printf %s "$TOKEN:$TOKEN" | base64 | tr -d '\\n')`,
+      ]);
     for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
     // RFC 6750, section 3.1 calls this a malformed request.
     const more = bearerHeader(`Bearer ${text} ,more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN ,more');
