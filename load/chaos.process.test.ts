@@ -1,5 +1,6 @@
 /** soak --chaos: outages under load; every page is compared with the stored screenings. No assertions on timing. */
 import { FULL } from '../fixtures/own-tests/tiers.ts';
+import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,24 +18,35 @@ test.describe.configure({ mode: 'parallel' });
 
 const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
 
+interface Outage {
+  readonly isFailing: () => boolean;
+  readonly hasFailed: () => boolean;
+}
+
 /** Runs a server that fails while a file exists. */
 async function chaos(
-  options: (isFailing: () => boolean) => ServerOptions,
-  meanwhile?: Parameters<typeof load>[2],
+  options: (outage: Outage) => ServerOptions,
+  meanwhile: (child: ChildProcess, outage: Outage) => void = () => {},
 ): Promise<{ status: number; output: string; result: LoadResult; stillFails: boolean }> {
   const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
   const mark = join(directory, 'failing');
-  const isFailing = (): boolean => existsSync(mark);
+  let failed = false;
+  const isFailing = (): boolean => {
+    const now = existsSync(mark);
+    failed ||= now;
+    return now;
+  };
+  const outage = { isFailing, hasFailed: () => failed };
   try {
     await using database = await openDatabase('embedded');
     await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
-    await using server = await startServer(database, provisioned, options(isFailing));
+    await using server = await startServer(database, provisioned, options(outage));
     const { baseUrl, authUrl, clients } = server.target();
     const fault = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
     const target = join(directory, 'target.json');
     await writeFile(target, JSON.stringify({ baseUrl, authUrl, clients, fault }));
     const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
-    const { status, output } = await load(flags, {}, meanwhile);
+    const { status, output } = await load(flags, {}, (child) => meanwhile(child, outage));
     const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
     return { status, output, result, stillFails: isFailing() };
   } finally {
@@ -42,7 +54,10 @@ async function chaos(
   }
 }
 
-const failing = (isFailing: () => boolean, body = '{"code":"service_unavailable"}'): ServerOptions =>
+const failing = (
+  { isFailing }: Pick<Outage, 'isFailing'>,
+  body = '{"code":"service_unavailable"}',
+): ServerOptions =>
   middleware(() => async (request, next) => {
     const answer = await next(request);
     if (!isFailing() || request.path.startsWith('/oauth')) return answer;
@@ -51,7 +66,7 @@ const failing = (isFailing: () => boolean, body = '{"code":"service_unavailable"
 
 test('holds for a server that fails as documented and recovers', FULL, async () => {
   test.slow();
-  const { status, output, result, stillFails } = await chaos((isFailing) => failing(isFailing));
+  const { status, output, result, stillFails } = await chaos((outage) => failing(outage));
   expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
   expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
   expect(output).toMatch(/pages compared with the \d+ screenings stored/);
@@ -60,17 +75,12 @@ test('holds for a server that fails as documented and recovers', FULL, async () 
 
 test('reports a lost screening and an HTML error', FULL, async () => {
   test.slow();
-  const { status, result } = await chaos((isFailing) => {
-    let hasFailed = false;
+  const { status, result } = await chaos(({ isFailing, hasFailed }) => {
     const { wrapParts } = storedPages(() => async (query, ask) => {
       const page = await ask(query);
-      return hasFailed && page.items.length > 2 ? { ...page, items: page.items.toSpliced(1, 1) } : page;
+      return hasFailed() && page.items.length > 2 ? { ...page, items: page.items.toSpliced(1, 1) } : page;
     });
-    const html = failing(() => {
-      hasFailed ||= isFailing();
-      return isFailing();
-    }, '<h1>503</h1>');
-    return { ...html, wrapParts: wrapParts! };
+    return { ...failing({ isFailing }, '<h1>503</h1>'), wrapParts: wrapParts! };
   });
   expect(result).toMatchObject({ void: false, conformant: false });
   const ids = result.findings.map(({ id }) => id);
@@ -80,8 +90,9 @@ test('reports a lost screening and an HTML error', FULL, async () => {
 
 test('reports 7.2-server-error for a server that does not recover', FULL, async () => {
   test.slow();
-  let hasFailed = false;
-  const { status, result } = await chaos((isFailing) => failing(() => (hasFailed ||= isFailing())));
+  const { status, result } = await chaos(({ isFailing, hasFailed }) =>
+    failing({ isFailing: () => isFailing() || hasFailed() }),
+  );
   expect(result).toMatchObject({ void: false, conformant: false });
   expect(result.findings.map(({ id }) => id)).toEqual(['7.2-server-error']);
   expect(status).toBe(1);
@@ -89,16 +100,11 @@ test('reports 7.2-server-error for a server that does not recover', FULL, async 
 
 test('ends the outage when it is interrupted', FULL, async () => {
   test.slow();
-  let failed = false;
   const { status, stillFails } = await chaos(
-    (isFailing) =>
-      failing(() => {
-        failed ||= isFailing();
-        return isFailing();
-      }),
-    (child) => {
+    (outage) => failing(outage),
+    (child, { hasFailed }) => {
       const poll = setInterval(() => {
-        if (failed) (clearInterval(poll), child.kill('SIGINT'));
+        if (hasFailed()) (clearInterval(poll), child.kill('SIGINT'));
       }, 50);
       child.once('exit', () => clearInterval(poll));
     },

@@ -5,7 +5,7 @@ import { anywhere, arrive, dueMoments, precomputedArrivals, waitForMoment } from
 import { readConfig, thresholdsOf } from './lib/config.ts';
 import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
-const config = readConfig({ requestsPerSecond: 20, seconds: 12 });
+const config = readConfig();
 const due = dueMoments(config);
 
 export const options = {

@@ -10,31 +10,20 @@ import { MAX_PAGE_SIZE, readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
-const config = readConfig({ requestsPerSecond: 20, seconds: 30 });
-const { requestsPerSecond, seconds } = config;
-const { pollSeconds, backfills, tokensPerSecond } = config.tenants ?? {
-  pollSeconds: 60,
-  backfills: 1,
-  tokensPerSecond: requestsPerSecond / 60,
-};
+const config = readConfig();
+const { seconds } = config;
+const { pollSeconds, backfills, tokensPerSecond } = config.tenants!;
 /** Tenants poll independently, so that their polls form a Poisson process. */
 const due = dueMoments(config);
 
 const duration = `${seconds}s`;
-const BACKFILLS = {
-  executor: 'constant-vus',
-  exec: 'backfill',
-  vus: backfills,
-  duration,
-  gracefulStop: '2s',
-};
-const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s', duration };
-const TOKENS = {
-  executor: 'constant-arrival-rate',
-  exec: 'token',
-  ...perMinute,
-  preAllocatedVUs: 2,
-  maxVUs: 20,
+const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s' };
+const BESIDE = {
+  backfills: { executor: 'constant-vus', exec: 'backfill', vus: backfills, gracefulStop: '2s', duration },
+  tokens: {
+    ...{ executor: 'constant-arrival-rate', exec: 'token', ...perMinute, duration },
+    ...{ preAllocatedVUs: 2, maxVUs: 20 },
+  },
 };
 
 export const options = {
@@ -43,8 +32,7 @@ export const options = {
   noVUConnectionReuse: true,
   scenarios: {
     polls: { ...precomputedArrivals(config, due), exec: 'poll' },
-    ...(backfills > 0 ? { backfills: BACKFILLS } : {}),
-    ...(tokensPerSecond > 0 ? { tokens: TOKENS } : {}),
+    ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
   thresholds: thresholdsOf(config, {}),
 };

@@ -1,7 +1,7 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../k6/lib/random.ts';
-import { pagesOfPoll } from './demand.ts';
+import { type Habits, pagesOfPoll } from './demand.ts';
 
 export interface Servers {
   /** Requests per second at saturation. */
@@ -18,14 +18,10 @@ interface Beside {
   readonly backfillWork?: number;
 }
 
-interface Polls extends Beside {
-  readonly tenants: number;
-  readonly pollSeconds: number;
-  /** Length of the part of each interval in which polls arrive. */
-  readonly spreadSeconds: number;
+interface Polls
+  extends Beside, Pick<Habits, 'tenants' | 'pollSeconds' | 'spreadSeconds' | 'pageSize' | 'tokenPrice'> {
   /** Mean number of screenings per poll (Poisson). */
   readonly screenings: number;
-  readonly pageSize: number;
 }
 
 export interface Waits {
