@@ -3,7 +3,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { largest, median } from '../estimate/numbers.ts';
+import { largest, linesOf, median } from '../estimate/numbers.ts';
 import type { Habits } from '../plan/demand.ts';
 import { type Measured, plan, type Plan, type Policy } from '../plan/plan.ts';
 import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
@@ -74,18 +74,15 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     },
     { ...flags, outageSeconds: flags.outage },
   );
-  const warnings = [
+  const warnings = linesOf(
     ...objections(result, figure),
     ...planned.warnings,
-    ...(flags.tokenFrom === undefined
-      ? ['assumes that a token call costs as much as a page: measure it and give --token-from']
-      : []),
-    ...(result.capacity && pollMs === undefined
-      ? [
-          'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
-        ]
-      : []),
-  ];
+    flags.tokenFrom === undefined &&
+      'assumes that a token call costs as much as a page: measure it and give --token-from',
+    result.capacity &&
+      pollMs === undefined &&
+      'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
+  );
   console.log(
     flags.json
       ? JSON.stringify({ ...planned, warnings }, null, 2)
@@ -103,18 +100,12 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 }
 
 /** Why the measured figure is unreliable. */
-function objections(result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] {
-  return [
-    ...(figure.confirmed
-      ? []
-      : [`the capacity is not confirmed (${figure.unconfirmed}), so the plan is unreliable`]),
-    ...(result.conformant
-      ? []
-      : [
-          `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
-        ]),
-  ];
-}
+const objections = (result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] =>
+  linesOf(
+    !figure.confirmed && `the capacity is not confirmed (${figure.unconfirmed}), so the plan is unreliable`,
+    !result.conformant &&
+      `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
+  );
 
 /** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;

@@ -1,4 +1,4 @@
-/** Statistics: quantiles, medians, extremes of lists of any length. */
+/** Statistics: quantiles, medians, extremes of lists of any length. And lines of text that depend on them. */
 
 /** The nearest-rank quantile of sorted numbers; NaN if there are none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
@@ -30,3 +30,7 @@ export const largest = (values: Iterable<number>, from = -Infinity): number => {
   for (const value of values) if (value > from) from = value;
   return from;
 };
+
+/** The lines that are there. */
+export const linesOf = (...lines: readonly (string | false | undefined)[]): string[] =>
+  lines.filter((line) => typeof line === 'string');

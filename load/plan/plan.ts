@@ -1,5 +1,6 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
+import { linesOf } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
@@ -195,7 +196,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     tenantsAtMost,
     limitedFirstBy,
     years,
-    warnings: textsOf(
+    warnings: linesOf(
       carried === undefined &&
         `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
       scales &&
@@ -210,7 +211,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     ),
     /** Whether the measured replicas carry the load; undefined if that was not measured. */
     carried,
-    steps: textsOf(
+    steps: linesOf(
       ...load.steps,
       `utilisation of ${SERVERS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(perSecond)}/s = ${percent(utilisation)} (the interval's lower end); headroom ${show(1 / utilisation)} ×`,
       clientQuota &&
@@ -253,9 +254,6 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     ),
   };
 }
-
-const textsOf = (...lines: readonly (string | false | undefined)[]): string[] =>
-  lines.filter((line) => typeof line === 'string');
 
 const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
 const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];

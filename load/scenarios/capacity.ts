@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { checkRate, searchCapacity } from '../estimate/capacity.ts';
 import { type Found, type RunStep, SEARCH_DEFAULTS } from '../estimate/figures.ts';
-import { sum } from '../estimate/numbers.ts';
+import { linesOf, sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import type { ArrivalsRun, Session } from '../run/session.ts';
@@ -36,12 +36,11 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   return {
     capacity: figure,
     held: figure.confirmed && figure.requestsPerSecond > 0,
-    summary: [
+    summary: linesOf(
       ...summaryLines(figure),
-      ...(Number.isFinite(refused)
-        ? [`connection limit: ${accepted} concurrent connections were accepted, ${refused} were not`]
-        : []),
-    ],
+      Number.isFinite(refused) &&
+        `connection limit: ${accepted} concurrent connections were accepted, ${refused} were not`,
+    ),
   };
 }
 
@@ -91,28 +90,28 @@ function summaryLines(figure: CapacityFigure): string[] {
   const { requestsPerSecond, slo, prediction, quota, collapse, watchedSeconds, atOnce } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
-  const predicted = prediction && [
-    `${number(prediction.asPredicted)} of ${number(prediction.requests)} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`,
-  ];
+  const predicted =
+    prediction &&
+    `${number(prediction.asPredicted)} of ${number(prediction.requests)} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`;
   if (figure.basis === 'one-rate') {
     const { offered } = figure.steps[0]!;
     const known = requestsPerSecond > 0 ? 'yes' : 'no';
     const answer = figure.confirmed ? known : `UNDECIDED (${figure.unconfirmed})`;
-    return [
+    return linesOf(
       `does the SLO (${objective}) hold at ${perSecond(offered)} for ${clients}: ${answer}`,
-      ...(predicted ?? []),
-    ];
+      predicted,
+    );
   }
   const interval = between(figure.interval, (end) => end.toFixed(1));
   const isNone = figure.basis === 'no-rate';
   const admitted = sum(figure.steps.map((step) => step.accepted * step.seconds)).toFixed(0);
   const factor = atOnce === undefined ? LIMITING_FACTORS[figure.limitedBy] : `${atOnce} concurrent requests`;
-  return [
+  return linesOf(
     isNone
       ? `${clients}: the SLO (${objective}) holds at no tested rate, ${interval}`
       : `${clients}: ${perSecond(requestsPerSecond)}, ${interval}, with ${objective}`,
     `measured with ${figure.samples} answers in ${watchedSeconds} s of load; ${confirmation(figure)}`,
-    predicted?.[0],
+    predicted,
     !isNone && `limiting factor: ${factor}`,
     quota?.windowSeconds !== undefined &&
       `${quota.limit} requests in ${quota.windowSeconds} s: ${quota.declared ? 'declared by RateLimit headers, and no answer contradicts it' : `measured over ${quota.releases} resets`}`,
@@ -125,5 +124,5 @@ function summaryLines(figure: CapacityFigure): string[] {
     figure.gotFaster &&
       `the target became faster during the ${watchedSeconds} s of load: the result is for its final state`,
     ...(figure.perServer ? summaryLines(figure.perServer) : []),
-  ].filter((line) => typeof line === 'string');
+  );
 }

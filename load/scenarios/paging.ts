@@ -1,7 +1,7 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
 import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
 import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
-import { median, sum } from '../estimate/numbers.ts';
+import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
 import type { LoadResult } from '../result.ts';
@@ -42,18 +42,18 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     depth,
     held: depth.flat,
     tables: { depth: depth.points, sizes: tables },
-    summary: [
+    summary: linesOf(
       `traversed ${depth.rows} rows; latency of an empty page ${depth.emptyMs.toFixed(1)} ms; of a page ${depth.points[0]?.p50Ms.toFixed(1)} ms at first, ${depth.points.at(-1)?.p50Ms.toFixed(1)} ms at the end`,
       depth.flat
         ? `flat: a deep page costs ${depth.ratios.deep.toFixed(2)} × the first page of a window that begins at its position`
         : `${depth.shape}: a deep page costs ${depth.ratios.deep.toFixed(1)} × the first page of a window that begins at its position; a long window ${depth.ratios.long.toFixed(1)} × a short one, ${depth.ratios.settled.toFixed(1)} × after many short windows`,
-      ...(depth.likelyCause ? [`likely cause: ${depth.likelyCause}`] : []),
-      ...(broken ? ['likely cause: a cursor that truncates testTime, such as to milliseconds'] : []),
+      depth.likelyCause && `likely cause: ${depth.likelyCause}`,
+      broken && 'likely cause: a cursor that truncates testTime, such as to milliseconds',
       ...tables.map(
         (row) =>
           `window of ${row.window} of the data, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s, ${row.pages} pages`,
       ),
-    ],
+    ),
   };
 }
 

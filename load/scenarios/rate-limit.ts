@@ -11,6 +11,7 @@ import {
 } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
+import { linesOf } from '../estimate/numbers.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
@@ -207,16 +208,16 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       ? `${limit} requests in ${limiter.windowSeconds} s (${range})`
       : burst !== undefined && `burst of ${burst}, then ${limiter.ratePerSecond}/s (${range})`;
   const others = alternatives.map((other) => NAMES[other]).join(', ');
-  return [
+  return linesOf(
     fromRest && `from rest: ${fromRest.admitted} requests admitted within ${fromRest.seconds} s`,
     declared &&
       `RateLimit headers declare ${declared.limit} requests${declared.atLeast ? `, with a reset after ${declared.windowSeconds} s or more` : ` in ${declared.windowSeconds} s`}`,
-    longRunPerSecond && `under constant overload: ${longRunPerSecond}/s admitted`,
+    longRunPerSecond !== undefined && `under constant overload: ${longRunPerSecond}/s admitted`,
     ...(kind !== 'cannot-tell'
       ? [`${NAMES[kind]}: ${figures}`, certainty(limiter, kind)]
       : [
-          others && `${others} ${reason ? 'are still possible' : 'fit equally well'}`,
-          figures && `if the first: ${figures}`,
+          others !== '' && `${others} ${reason ? 'are still possible' : 'fit equally well'}`,
+          figures !== false && `if the first: ${figures}`,
         ]),
     retryAfter === undefined
       ? 'Retry-After: absent, or no wait was tested'
@@ -225,7 +226,7 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
     scope === 'shared' && 'the clients share one limit: per address or for the whole server',
     ...ofPages,
     cost,
-  ].filter((line) => typeof line === 'string' && line !== '') as string[];
+  );
 }
 
 function sayFullPages({ admitted, unit, items, bytes }: FullPages): string {

@@ -1,5 +1,5 @@
 /** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
-import { ascending, median, quantile, sum } from '../estimate/numbers.ts';
+import { ascending, linesOf, median, quantile, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
@@ -66,20 +66,16 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
     const { prediction, interval } = found;
     return `${between(interval, number)}, ${confirmation(found)}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls in ${prediction.seconds} s as predicted` : ''}`;
   };
-  return [
+  return linesOf(
     alone.tenants === 0 && !alone.confirmed
       ? 'the number of tenants is undecided'
       : `carries ${number(alone.tenants)} tenants${beside ? `; ${number(beside.tenants)} while ${reading} all screenings` : ''}`,
     `each polls every ${pollSeconds} s on a new connection; 99 % of the polls within ${slo.p99Ms} ms`,
     `without back-fills: ${describe(alone)}`,
-    ...(beside ? [`during back-fills: ${describe(beside)}`] : []),
-    ...(alone.tenants > 0
-      ? [
-          `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll ${alone.pollMs.toFixed(1)} ms`,
-        ]
-      : []),
-    ...(beside?.backfillPageMs
-      ? [`mean latency of a back-fill's page of 1,000 ${beside.backfillPageMs.mean.toFixed(1)} ms`]
-      : []),
-  ];
+    beside && `during back-fills: ${describe(beside)}`,
+    alone.tenants > 0 &&
+      `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll ${alone.pollMs.toFixed(1)} ms`,
+    beside?.backfillPageMs &&
+      `mean latency of a back-fill's page of 1,000 ${beside.backfillPageMs.mean.toFixed(1)} ms`,
+  );
 }
