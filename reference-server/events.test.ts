@@ -1,8 +1,7 @@
 /** Section 6: the outbox and its sinks. */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { type Database, openDatabase } from './store/database.ts';
@@ -11,17 +10,11 @@ import { type ReferenceServer, type ServerOptions, startServer } from './run/sta
 import { mintToken, screeningsUrl, send, test as base, walk } from './testing.ts';
 
 interface World {
-  readonly directory: string;
   /** Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant. */
   readonly begin: (options?: ServerOptions) => Promise<ReferenceServer>;
 }
 
 const test = base.extend<World>({
-  directory: async ({}, use) => {
-    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-    await use(directory);
-    await rm(directory, { recursive: true });
-  },
   begin: async ({ database }, use) => {
     await using own: Database = await openDatabase({ url: database.url });
     const set = defaultProvisioning({ count: 40, secondCount: 10 });
@@ -66,10 +59,8 @@ test('publishes an event for every screening, with the text that REST returns as
   expect(event.id).toMatch(/^\d+$/);
 });
 
-test('appends events to the event file, also of screenings that another server stores', async ({
-  begin,
-  directory,
-}) => {
+test('appends events to the event file, also of screenings that another server stores', async ({ begin }) => {
+  const directory = test.info().outputPath();
   const eventsFile = join(directory, 'events.ndjson');
   await writeFile(eventsFile, 'of other data\n');
   const one = await begin({ eventsFile });
@@ -82,7 +73,8 @@ test('appends events to the event file, also of screenings that another server s
   await expect.poll(() => linesOf(eventsFile)).toHaveLength(42);
 });
 
-test('keeps the event of a deleted screening', async ({ begin, directory }) => {
+test('keeps the event of a deleted screening', async ({ begin }) => {
+  const directory = test.info().outputPath();
   const server = await begin();
   await server.clear(TENANTS.primary);
   expect(await walkOf(server)).toEqual([]);
@@ -91,7 +83,8 @@ test('keeps the event of a deleted screening', async ({ begin, directory }) => {
   expect(await linesOf(join(directory, `${TENANTS.secondTenant}.ndjson`))).toHaveLength(10);
 });
 
-test('publishes no event for a screening that was not stored', async ({ begin, directory }) => {
+test('publishes no event for a screening that was not stored', async ({ begin }) => {
+  const directory = test.info().outputPath();
   const server = await begin({ eventsDirectory: directory });
   await expect(server.ingest([later(1), later(1)])).rejects.toThrow(/duplicate key/);
   expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
@@ -137,10 +130,8 @@ async function receiver(answer: (request: IncomingMessage, response: ServerRespo
 
 const once = (lines: readonly string[]): string[] => [...new Set(lines)];
 
-test('delivers every event in order per tenant to a webhook that sometimes fails', async ({
-  begin,
-  directory,
-}) => {
+test('delivers every event in order per tenant to a webhook that sometimes fails', async ({ begin }) => {
+  const directory = test.info().outputPath();
   let asked = 0;
   await using hook = await receiver((_, response) => {
     asked += 1;
@@ -154,7 +145,8 @@ test('delivers every event in order per tenant to a webhook that sometimes fails
   }
 });
 
-test('resumes delivery without a gap after a server was interrupted', async ({ begin, directory }) => {
+test('resumes delivery without a gap after a server was interrupted', async ({ begin }) => {
+  const directory = test.info().outputPath();
   let open = 15;
   await using hook = await receiver((request, response) => {
     open -= 1;

@@ -2,8 +2,7 @@
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
@@ -32,19 +31,18 @@ type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) =
 
 const test = base.extend<{ run: Run }>({
   run: async ({}, use) => {
-    const ends: (() => Promise<void>)[] = [];
+    const ends: (() => Promise<unknown>)[] = [];
     await use(async (command, args, env = { DATABASE_URL: '' }) => {
-      const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+      const directory = test.info().outputPath();
       const file = join(directory, 'target.json');
       const child = spawn(command, [...args, '--write-target', file], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, ...env },
       });
       const ended = once(child, 'exit').then(([status]) => status as number | null);
-      ends.push(async () => {
+      ends.push(() => {
         child.kill('SIGTERM');
-        await ended;
-        await rm(directory, { recursive: true });
+        return ended;
       });
       let output = '';
       for (const stream of [child.stdout, child.stderr])
@@ -154,7 +152,7 @@ test('--list-faults prints one name per line, which --fault accepts', FULL, asyn
 });
 
 test('a killed server keeps every acknowledged screening and its event', FULL, async ({ database, run }) => {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
+  const directory = test.info().outputPath();
   const url = new URL(database.url);
   url.search = '';
   const schema = `kept_${process.pid}`;
@@ -196,7 +194,6 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
     await client.connect();
     await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
     await client.end();
-    await rm(directory, { recursive: true });
   }
 });
 

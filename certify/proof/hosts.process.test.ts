@@ -1,9 +1,8 @@
 /** The command line and Playwright run the same checks: they find the same faults, and neither passes without a server. */
 import { fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
@@ -88,7 +87,7 @@ test(
         DRAWN - WALKED,
       ),
     ];
-    const directory = await mkdtemp(join(tmpdir(), 'hosts-'));
+    const directory = test.info().outputPath();
     const servers: AsyncDisposable[] = [];
     try {
       const hosted: HostedTarget[] = [];
@@ -130,7 +129,6 @@ test(
       expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
     } finally {
       for (const server of servers) await server[Symbol.asyncDispose]();
-      await rm(directory, { recursive: true, force: true });
     }
   },
 );

@@ -1,8 +1,6 @@
 /** Floods of wrong secrets, and secrets in requests that logs and metrics must not contain. */
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { accessLog, createMetrics } from './observation.ts';
@@ -34,8 +32,7 @@ test('answers a flood of wrong secrets with 429, and still accepts a right one',
 });
 
 test('writes no secret, token or forged line to logs and metrics', FULL, async ({ start }) => {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-  const file = join(directory, 'access.log');
+  const file = test.info().outputPath('access.log');
   const log = accessLog(file);
   const server = await start({
     observe(counts) {
@@ -43,51 +40,45 @@ test('writes no secret, token or forged line to logs and metrics', FULL, async (
       return { observer: (outcome) => [observer, log].forEach((tell) => tell(outcome)), metrics: text };
     },
   });
-  try {
-    const target = server.target();
-    const { primary } = target.clients;
-    const token = await mintToken(target, primary);
-    const secrets = [primary.clientSecret, token];
-    const page = screeningsUrl(target, primary.tenantId);
-    const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'the-clients-own' };
-    const first = await send(`${page}?${WINDOW}`, { headers });
-    expect(first.headers.get('x-request-id')).toBe('the-clients-own');
-    for (const secret of secrets) {
-      await requestToken(target, { ...goodForm(primary), client_id: secret });
-      await send(`${page}?access_token=${secret}&from=${secret}&pageSize=${secret}`, { headers });
-      await send(`${target.baseUrl}/v1/tenants/${secret}/screenings?${WINDOW}`, {
-        headers: { ...headers, 'x-request-id': `${secret} "},{"forged":true` },
-      });
-      await send(`${target.baseUrl}/${secret}`, { headers: { 'user-agent': secret, referer: secret } });
-      await send(`${page}?from=%0a%7b%22forged%22:true%7d&to='%3bDROP TABLE screening--`, { headers });
-    }
-    const metrics = await send(`${server.baseUrl}/metrics`);
-    expect(metrics.text).toMatch(
-      /^http_requests_total\{endpoint="screenings",method="GET",status="200"\} 1$/m,
-    );
-    expect(metrics.text).toMatch(/^database_connections\{state="waiting"\} 0$/m);
-    await sleep(100);
-    const written = await readFile(file, 'utf8');
-    for (const secret of secrets) expect(`${written}${metrics.text}`).not.toContain(secret);
-    expect(written).not.toContain('forged');
-    const lines = written
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines).toHaveLength(13);
-    expect(lines[1]).toMatchObject({
-      requestId: 'the-clients-own',
-      method: 'GET',
-      endpoint: 'screenings',
-      tenantId: primary.tenantId,
-      query: { pageSize: '3' },
-      status: 200,
-      octets: Buffer.byteLength(first.text),
+  const target = server.target();
+  const { primary } = target.clients;
+  const token = await mintToken(target, primary);
+  const secrets = [primary.clientSecret, token];
+  const page = screeningsUrl(target, primary.tenantId);
+  const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'the-clients-own' };
+  const first = await send(`${page}?${WINDOW}`, { headers });
+  expect(first.headers.get('x-request-id')).toBe('the-clients-own');
+  for (const secret of secrets) {
+    await requestToken(target, { ...goodForm(primary), client_id: secret });
+    await send(`${page}?access_token=${secret}&from=${secret}&pageSize=${secret}`, { headers });
+    await send(`${target.baseUrl}/v1/tenants/${secret}/screenings?${WINDOW}`, {
+      headers: { ...headers, 'x-request-id': `${secret} "},{"forged":true` },
     });
-    expect((await send(`${page}?${WINDOW}`, { headers })).text).toBe(first.text);
-  } finally {
-    await rm(directory, { recursive: true });
+    await send(`${target.baseUrl}/${secret}`, { headers: { 'user-agent': secret, referer: secret } });
+    await send(`${page}?from=%0a%7b%22forged%22:true%7d&to='%3bDROP TABLE screening--`, { headers });
   }
+  const metrics = await send(`${server.baseUrl}/metrics`);
+  expect(metrics.text).toMatch(/^http_requests_total\{endpoint="screenings",method="GET",status="200"\} 1$/m);
+  expect(metrics.text).toMatch(/^database_connections\{state="waiting"\} 0$/m);
+  await sleep(100);
+  const written = await readFile(file, 'utf8');
+  for (const secret of secrets) expect(`${written}${metrics.text}`).not.toContain(secret);
+  expect(written).not.toContain('forged');
+  const lines = written
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(lines).toHaveLength(13);
+  expect(lines[1]).toMatchObject({
+    requestId: 'the-clients-own',
+    method: 'GET',
+    endpoint: 'screenings',
+    tenantId: primary.tenantId,
+    query: { pageSize: '3' },
+    status: 200,
+    octets: Buffer.byteLength(first.text),
+  });
+  expect((await send(`${page}?${WINDOW}`, { headers })).text).toBe(first.text);
 });
 
 test('serves health outside the path of the API, also with a prefix and a fault', FULL, async ({ start }) => {

@@ -1,6 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { writeDataset } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
@@ -10,12 +8,7 @@ import { startServer } from './start.ts';
 import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
 
 // A separate database: these tests replace the screenings of tenants.
-const test = base.extend<{ directory: string }, { ownDatabase: Database }>({
-  directory: async ({}, use) => {
-    const directory = await mkdtemp(join(tmpdir(), 'screenings-test-'));
-    await use(directory);
-    await rm(directory, { recursive: true });
-  },
+const test = base.extend<object, { ownDatabase: Database }>({
   ownDatabase: [
     async ({}, use) => {
       await using database = await openDatabase('embedded');
@@ -25,14 +18,15 @@ const test = base.extend<{ directory: string }, { ownDatabase: Database }>({
   ],
 });
 
+const fileOf = (name: string): string => test.info().outputPath(name);
+
 const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
 
 test('serves dataset files instead of generated screenings, for the tenants in the files', async ({
   ownDatabase,
-  directory,
 }) => {
-  const [first, second] = [join(directory, 'first.ndjson'), join(directory, 'second.ndjson')];
+  const [first, second] = [fileOf('first.ndjson'), fileOf('second.ndjson')];
   await writeDataset(first, generateScreenings({ tenantId: TENANT.toUpperCase(), count: 100 }));
   await writeDataset(second, generateScreenings({ tenantId: OTHER, count: 20 }));
   await using provisioned = await loadProvisioning(
@@ -57,8 +51,8 @@ test('serves dataset files instead of generated screenings, for the tenants in t
   }
 });
 
-test('replaces the screenings of tenants when loading again', async ({ ownDatabase, directory }) => {
-  const file = join(directory, 'dataset.ndjson');
+test('replaces the screenings of tenants when loading again', async ({ ownDatabase }) => {
+  const file = fileOf('dataset.ndjson');
   for (const count of [50, 40]) {
     await writeDataset(file, generateScreenings({ tenantId: TENANT, count }));
     await using provisioned = await loadProvisioning(ownDatabase, await provisioningOfDatasets([file]));
@@ -69,8 +63,8 @@ test('replaces the screenings of tenants when loading again', async ({ ownDataba
   }
 });
 
-test("rejects another tenant's screening in a dataset and names it", async ({ ownDatabase, directory }) => {
-  const file = join(directory, 'mixed.ndjson');
+test("rejects another tenant's screening in a dataset and names it", async ({ ownDatabase }) => {
+  const file = fileOf('mixed.ndjson');
   await writeDataset(file, [
     ...generateScreenings({ tenantId: TENANT, count: 3 }),
     ...generateScreenings({ tenantId: OTHER, count: 1, idOffset: 77n }),
@@ -79,15 +73,15 @@ test("rejects another tenant's screening in a dataset and names it", async ({ ow
   await expect(loadProvisioning(ownDatabase, set)).rejects.toThrow(/^screening \d+ belongs to bbbb/);
 });
 
-test('reads a provisioning file with defaults and relative dataset paths', async ({ directory }) => {
-  const path = join(directory, 'provisioning.json');
+test('reads a provisioning file with defaults and relative dataset paths', async () => {
+  const path = fileOf('provisioning.json');
   const client = { role: 'primary', clientId: 'c', clientSecret: 's', tenantId: TENANT };
   await writeFile(
     path,
     JSON.stringify({ tenants: [{ tenantId: TENANT, dataset: 'some.ndjson' }], clients: [client] }),
   );
   expect(await readProvisioning(path)).toEqual({
-    tenants: [{ tenantId: TENANT, onboarded: true, screenings: { file: join(directory, 'some.ndjson') } }],
+    tenants: [{ tenantId: TENANT, onboarded: true, screenings: { file: fileOf('some.ndjson') } }],
     clients: [
       { ...client, scopes: ['screenings.read'], grantTypes: ['client_credentials'], suspended: false },
     ],
@@ -103,8 +97,8 @@ const WRONG: [content: string, message: RegExp][] = [
   ['{"tenants":[],"clients":[],"tennants":[]}', /provisioning\.json: Unrecognized key: "tennants"/],
 ];
 for (const [content, message] of WRONG) {
-  test(`rejects the provisioning file ${content}`, async ({ directory }) => {
-    const path = join(directory, 'provisioning.json');
+  test(`rejects the provisioning file ${content}`, async () => {
+    const path = fileOf('provisioning.json');
     await writeFile(path, content);
     await expect(readProvisioning(path)).rejects.toThrow(message);
   });
