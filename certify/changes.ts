@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
-import { noSuch, readText } from '../engine/target/usage.ts';
+import { noSuch, readJson } from '../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,22 +32,6 @@ const knownSchema = z.array(
 );
 
 export type KnownFailures = z.infer<typeof knownSchema>;
-
-async function readJson<T>(path: string, flag: string, what: string, schema: z.ZodType<T>): Promise<T> {
-  const text = await readText(path, flag);
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw new UsageError(`${flag}: ${path} is not JSON`);
-  }
-  const parsed = schema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [first] = parsed.error.issues;
-  throw new UsageError(
-    `${flag}: ${path} is not a ${what}: ${first!.path.join('.') || 'the whole'}: ${first!.message}`,
-  );
-}
 
 /** Reads the report.json of an earlier run. Throws a UsageError. */
 export const readBaseline = (path: string): Promise<Baseline> =>

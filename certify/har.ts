@@ -1,7 +1,7 @@
 /** HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): `--har` writes every exchange, `--from-har` reads them. */
 import { z } from 'zod';
 import { UsageError } from '../engine/errors.ts';
-import { readText } from '../engine/target/usage.ts';
+import { readJson } from '../engine/target/usage.ts';
 import { exchangeOf, type Authorization, type Exchange } from '../engine/client/exchange.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION, commandLine } from '../engine/package.ts';
@@ -119,11 +119,7 @@ export async function readHar(
   path: string,
   addresses: { readonly baseUrl?: string; readonly authUrl?: string } = {},
 ): Promise<Recording> {
-  const text = await readText(path, '--from-har');
-  const parsed = harSchema.safeParse(json(text));
-  if (!parsed.success)
-    throw new UsageError(`--from-har: ${path} is not a HAR file (${parsed.error.issues[0]!.message})`);
-  const { entries } = parsed.data.log;
+  const { entries } = (await readJson(path, '--from-har', 'HAR file', harSchema)).log;
   const prefixOf = (form: RegExp): string | undefined => {
     const found = entries
       .map(({ request }) => new URL(request.url))
@@ -136,14 +132,6 @@ export async function readHar(
   if (known === undefined) throw new UsageError(`--from-har: ${path} contains no request to the service`);
   const ours = entries.flatMap((entry, index) => exchangeFrom(entry, index, baseUrl, authUrl) ?? []);
   return { baseUrl: baseUrl ?? known, authUrl: authUrl ?? known, exchanges: ours };
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function exchangeFrom(

@@ -34,12 +34,7 @@ const HARDSHIPS: readonly Hardship[] = [
     signal: { name: 'SIGINT', afterMs: seconds * 1000 } as const,
     status: 130,
   })),
-  {
-    ...interrupted,
-    name: 'SIGTERM',
-    signal: { name: 'SIGTERM', afterMs: 4000 },
-    status: 143,
-  },
+  { ...interrupted, name: 'SIGTERM', signal: { name: 'SIGTERM', afterMs: 4000 }, status: 143 },
   {
     name: 'a deadline of 2 s',
     args: (directory) => [...args(directory), '--deadline', '2'],

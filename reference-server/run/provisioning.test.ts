@@ -89,12 +89,12 @@ test('reads a provisioning file with defaults and relative dataset paths', async
 });
 
 const WRONG: [content: string, message: RegExp][] = [
-  ['{', /provisioning\.json: .*JSON/],
+  ['{', /^--provisioning: .*provisioning\.json is not JSON/],
   [
     '{"tenants":[{"tenantId":"me"}],"clients":[]}',
-    /provisioning\.json: tenants\.0\.tenantId: must be a UUID/,
+    /is not a provisioning file: tenants\.0\.tenantId: must be a UUID/,
   ],
-  ['{"tenants":[],"clients":[],"tennants":[]}', /provisioning\.json: Unrecognized key: "tennants"/],
+  ['{"tenants":[],"clients":[],"tennants":[]}', /the whole: Unrecognized key: "tennants"/],
 ];
 for (const [content, message] of WRONG) {
   test(`rejects the provisioning file ${content}`, async () => {

@@ -1,6 +1,6 @@
 /** Tenants, clients and screenings of a server, from files or by default. */
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -11,6 +11,7 @@ import {
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
+import { readJson } from '../../engine/target/usage.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
@@ -147,26 +148,15 @@ const provisioningFile = z.strictObject({
   ),
 });
 
-/** Reads a provisioning file; dataset paths are relative to it. Throws an Error with the file and the member. */
+/** Reads a provisioning file; dataset paths are relative to it. Throws a UsageError with the file and the member. */
 export async function readProvisioning(path: string): Promise<ProvisioningSet> {
-  const wrong = (what: string, cause?: unknown): Error => new Error(`${path}: ${what}`, { cause });
-  let value: unknown;
-  try {
-    value = JSON.parse(await readFile(path, 'utf8'));
-  } catch (error) {
-    throw wrong((error as Error).message, error);
-  }
-  const parsed = provisioningFile.safeParse(value);
-  if (!parsed.success) {
-    const { path: member = [], message = 'invalid' } = parsed.error.issues[0] ?? {};
-    throw wrong(member.length > 0 ? `${member.join('.')}: ${message}` : message);
-  }
+  const file = await readJson(path, '--provisioning', 'provisioning file', provisioningFile);
   return {
-    tenants: parsed.data.tenants.map(({ dataset, ...tenant }) => ({
+    tenants: file.tenants.map(({ dataset, ...tenant }) => ({
       ...tenant,
       screenings: dataset === undefined ? undefined : { file: resolve(dirname(path), dataset) },
     })),
-    clients: parsed.data.clients,
+    clients: file.clients,
   };
 }
 

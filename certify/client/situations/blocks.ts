@@ -1,6 +1,13 @@
 /** Building blocks of situations: screenings, each set of which tests one property, and servers. */
 import type { Clock } from '../../../engine/clock.ts';
-import { compareInstants, formatInstant, instant, shift } from '../../../engine/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  shift,
+  type Instant,
+} from '../../../engine/data/instant.ts';
+import { compareKeys } from '../../../engine/data/oracle.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../../reference-server/http/http.ts';
 import { isScreenings, middleware, queryOf } from '../../../reference-server/run/alter.ts';
@@ -54,47 +61,37 @@ export const large = (): Screening[] =>
     screening(9_007_199_254_740_991n + BigInt(index), at(60 * Math.floor(index / 8))),
   );
 
-const OFFSETS = ['+02:00', '-07:00', '+05:30', 'Z', '+12:45'];
+const OFFSETS_MINUTES = [120, -420, 330, undefined, 765];
 
 /** Neighbours one nanosecond or one microsecond apart, with different offsets. */
 export function fractional(): Screening[] {
   return Array.from({ length: 30 }, (_, index) => {
     const time = instant(at(600 * Math.floor(index / 10), index % 2 ? 9 : 6, 1 + (index % 10)));
-    return screening(BigInt(500 - index), spelt(time, OFFSETS[index % OFFSETS.length]!));
+    return screening(BigInt(500 - index), spelt(time, OFFSETS_MINUTES[index % OFFSETS_MINUTES.length]));
   });
 }
 
 /** Before and after the end of summer time: local times that occur twice, some of them written in UTC. */
 export const twiceShown = (): Screening[] =>
-  ['+02:00', '+01:00'].flatMap((offset, hour) =>
+  [120, 60].flatMap((offset, hour) =>
     Array.from({ length: 20 }, (_, minute) => {
       const time = shift(instant('2026-10-25T00:31:00Z'), BigInt(3600 * hour + 60 * minute), 0);
-      return screening(
-        BigInt(300 + 20 * hour + ((minute * 7) % 20)),
-        spelt(time, minute % 7 === 3 ? 'Z' : offset),
-      );
+      const id = BigInt(300 + 20 * hour + ((minute * 7) % 20));
+      return screening(id, spelt(time, minute % 7 === 3 ? undefined : offset));
     }),
   );
 
-function spelt(time: ReturnType<typeof instant>, offset: string): string {
-  if (offset === 'Z') return formatInstant(time);
-  const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(offset)!;
-  const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes));
-  return formatInstant(time, { offsetMinutes: east });
-}
+/** In UTC, with Z, if there is no offset. */
+const spelt = (time: Instant, offsetMinutes: number | undefined): string =>
+  formatInstant(time, offsetMinutes === undefined ? {} : { offsetMinutes });
 
 /** Sorts by testTime and id (section 4.2, rule 4). */
-export const inOrder = (screenings: readonly Screening[]): Screening[] =>
-  [...screenings].sort(
-    (a, b) =>
-      compareInstants(instant(a.testTime), instant(b.testTime)) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0),
-  );
+export const inOrder = (screenings: readonly Screening[]): (Screening & { readonly at: Instant })[] =>
+  screenings.map((one) => ({ ...one, at: instant(one.testTime) })).sort(compareKeys);
 
 export const within = (screenings: readonly Screening[], { from, to }: Window): Screening[] =>
   inOrder(screenings).filter(
-    ({ testTime }) =>
-      compareInstants(instant(testTime), instant(from)) >= 0 &&
-      compareInstants(instant(testTime), instant(to)) < 0,
+    ({ at }) => compareInstants(at, instant(from)) >= 0 && compareInstants(at, instant(to)) < 0,
   );
 
 // -- servers -----------------------------------------------------------------------------------------
@@ -117,6 +114,13 @@ type PageStep = (
   next: Handler,
 ) => Promise<ServiceAnswer> | ServiceAnswer;
 
+/** Takes the step for the first request of this page, and serves all others. */
+export const atFirst = (wanted: number, step: PageStep): ServerOptions =>
+  pageStep(
+    () => (place, request, next) =>
+      place.page === wanted && place.attempt === 1 ? step(place, request, next) : next(request),
+  );
+
 /** Calls a step for every GET of a page. `make` is called once per server. */
 export const pageStep = (make: () => PageStep): ServerOptions =>
   middleware(() => {
@@ -132,8 +136,9 @@ export const pageStep = (make: () => PageStep): ServerOptions =>
     };
   });
 
-export const paced = (ms: number, clock: Clock): ServerOptions =>
-  pageStep(() => async (_place, request, next) => {
+export const waiting =
+  (ms: number, clock: Clock): PageStep =>
+  async (_place, request, next) => {
     await clock.sleep(ms);
     return next(request);
-  });
+  };

@@ -7,7 +7,7 @@ import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../reques
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
-import { pageStep, usual } from './blocks.ts';
+import { atFirst, pageStep, usual, waiting } from './blocks.ts';
 import { several } from '../../render/results.ts';
 
 const LOOK_AT_429 = [
@@ -82,7 +82,7 @@ export const failureSituations = situationsOf('7.2', {
       'the reader of the body: an early end of the connection is an error',
       'items that are printed before the whole page has been received',
     ],
-    stage: () => usual(droppedAt(2)),
+    stage: () => usual(atFirst(2, async (_place, request, next) => halved(await next(request)))),
     met: answered(0),
     givingUp: 'allowed',
   },
@@ -91,7 +91,7 @@ export const failureSituations = situationsOf('7.2', {
     level: 'SHOULD',
     title: 'an answer that takes three seconds is waited for',
     lookAt: ['the timeout of a request: several seconds'],
-    stage: (clock) => usual(slowAt(2, 3_000, clock)),
+    stage: (clock) => usual(atFirst(2, waiting(3_000, clock))),
     met: ({ requests }) =>
       requests.some(
         ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,
@@ -150,12 +150,6 @@ const limitedAt = (pages: readonly number[], until: Until, clock: Clock): Server
     };
   });
 
-const droppedAt = (wanted: number): ServerOptions =>
-  pageStep(() => async ({ page, attempt }, request, next) => {
-    const answer = await next(request);
-    return page === wanted && attempt === 1 && typeof answer.body === 'string' ? halved(answer) : answer;
-  });
-
 /** Announces the whole body but aborts in the middle. */
 function halved(answer: ServiceAnswer): ServiceAnswer {
   const octets = Buffer.from(String(answer.body));
@@ -167,12 +161,6 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
   }
   return { ...answer, headers: [...answer.headers, ['content-length', String(octets.length)]], body: half() };
 }
-
-const slowAt = (wanted: number, ms: number, clock: Clock): ServerOptions =>
-  pageStep(() => async ({ page, attempt }, request, next) => {
-    if (page === wanted && attempt === 1) await clock.sleep(ms);
-    return next(request);
-  });
 
 // -- final rejections, and a server with the wrong certificate -------------------------------------
 

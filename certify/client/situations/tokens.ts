@@ -15,7 +15,7 @@ import { mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, situationsOf, unless, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
-import { paced, pageStep, usual } from './blocks.ts';
+import { pageStep, usual, waiting } from './blocks.ts';
 
 const LOOK_AT_401 = [
   'what happens on a 401: the token is discarded, a new one is minted, and the same URL is requested once more',
@@ -35,7 +35,7 @@ export const tokenSituations = situationsOf('5.6', {
       'the moment of renewal: expires_in minus 60 seconds after the token was received',
       'whether the token’s age is checked before each request, or only at the start of the walk',
     ],
-    stage: (clock) => usual({ tokenLifetimeSeconds: LIFETIME_S, ...paced(600, clock) }, 8),
+    stage: (clock) => usual({ tokenLifetimeSeconds: LIFETIME_S, ...pageStep(() => waiting(600, clock)) }, 8),
     met: ({ requests }) =>
       pageRequests(requests).some(({ atMs }) => atMs > oldAfterMs(requests) + 1000 * LATE_S) ||
       'the walk was over before a token came near its exp',
@@ -59,7 +59,14 @@ export const tokenSituations = situationsOf('5.6', {
     level: 'SHOULD',
     title: 'a token that expires in the middle of a walk is replaced, and the walk continues',
     lookAt: LOOK_AT_401,
-    stage: (clock) => usual(both(paced(400, clock), firstTokenLives(2)), 8),
+    stage: (clock) =>
+      usual(
+        both(
+          pageStep(() => waiting(400, clock)),
+          firstTokenLives(2),
+        ),
+        8,
+      ),
     met: ({ requests }) =>
       mints(requests).length > 1 || answered(401)({ requests } as Play) === true
         ? true
