@@ -63,7 +63,7 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   if (ended.status === undefined) return [];
   return unless(
     false,
-    'an exit status other than 0: the window could not be had',
+    'an exit status other than 0: the window could not be collected',
     `exit status 0 with ${several(printed.screenings.length, 'screening')}`,
     pageRequests(requests).slice(-3),
   );

@@ -63,7 +63,7 @@ test('reports a client that verifies no certificate', FULL, async () => {
   await writeFile(trusting, `curl() { command curl -k "$@"; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`);
   const { of, output } = await certified(`sh ${trusting}`, ['tls-trusted', 'tls-another-name']);
   expect(of('fail')).toEqual(['tls-another-name']);
-  expect(output).toMatch(/no request to a server whose certificate is in another name/);
+  expect(output).toMatch(/no request to a server whose certificate is for another name/);
 });
 
 test('a command that cannot be started is wrong usage; one without requests is untested', FULL, async () => {

@@ -97,6 +97,19 @@ for (const path of UNKNOWN) {
   });
 }
 
+test('serves each path at one of two origins, under the prefix', async ({ start }) => {
+  const { baseUrl, authUrl } = await start({ separateOrigins: true, pathPrefix: '/api' });
+  const post = { method: 'POST' };
+  expect((await send(`${authUrl}/oauth/token`, post)).status).toBe(400);
+  expect((await send(baseUrl + PATH)).status).toBe(401);
+  for (const [url, init] of [
+    [`${baseUrl}/oauth/token`, post],
+    [`${authUrl}${PATH}`, {}],
+    [`${new URL(authUrl).origin}/oauth/token`, post],
+  ] as const)
+    expect((await send(url, init)).status, url).toBe(404);
+});
+
 test('accepts instants with a thousand fraction digits', async ({ server }) => {
   const target = server.target();
   const { primary } = target.clients;

@@ -215,7 +215,7 @@ export const refusalSituations = situationsOf('7.2', {
     judge: ({ requests }) =>
       unless(
         requests.length === 0,
-        'no request to a server whose certificate is in another name',
+        'no request to a server whose certificate is for another name',
         `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
         requests.slice(0, 4),
       ),

@@ -233,7 +233,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { exitOf: () => 0 },
     {
       '403-not-retried':
-        /an exit status other than 0: the window could not be had, got exit status 0 with 0 screen/,
+        /an exit status other than 0: the window could not be collected, got exit status 0 with 0 screen/,
       'nothing-partial-as-whole': /exit status 0 with 0 screenings \(in 401-for-ever\)/,
     },
     [
