@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { sum } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, type Table, wrap } from '../../certify/render/results.ts';
@@ -32,7 +33,7 @@ export function terminalSummary(result: LoadResult): string {
     ...result.summary,
     ...result.findings.map(
       ({ id, level, failures }) =>
-        `${id} ${level}: ${failures[0]?.message ?? ''} (${failures.reduce((sum, one) => sum + one.count, 0)} ×)`,
+        `${id} ${level}: ${failures[0]?.message ?? ''} (${sum(failures.map(({ count }) => count))} ×)`,
     ),
     `${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
   ].flatMap((line) => wrap(line, COLUMNS - 4).map((part, index) => `${index === 0 ? '  ' : '    '}${part}`));

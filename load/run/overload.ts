@@ -2,7 +2,7 @@
  * Detects generator overload, which makes a result void. Finds the number of virtual users, and so of connections:
  * raised if requests waited, lowered if connections were refused.
  */
-import { ascending, quantile, sum } from '../estimate/numbers.ts';
+import { ascending, largest, quantile, sum } from '../estimate/numbers.ts';
 import { failed, LATE_SHARE, type Slo, WARM_UP } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from './k6-run.ts';
@@ -18,18 +18,17 @@ export interface Overload {
 const SCHEDULER_LAG_MS = 80;
 const STALL_ECHO = 3;
 const CPU_SHARE = 0.85;
-/** From these shares on, a small violation of the SLO is not evidence. */
-const PRESSURE = { waiting: 0.6, stolen: 0.05, throttled: 0.05 } as const;
+/** Shares of the time from which on a small violation of the SLO is not evidence. */
+const PRESSURE = [
+  ['stolen', 0.05, 'the hypervisor withheld the processors'],
+  ['throttled', 0.05, "the container's processor quota was used up"],
+  ['waiting', 0.6, 'tasks on this machine waited for a processor'],
+] as const;
 const BUSY_AT_REST = 0.6;
 /** A few answers this much later than the SLO are the target's fault even on a busy machine. */
 const FROZEN_MS = 2000;
 /** k6's error code of a request without an answer in time. */
 const TIMEOUT = 1050;
-const PRESSURE_WORDS = {
-  waiting: 'tasks on this machine waited for a processor',
-  stolen: 'the hypervisor withheld the processors',
-  throttled: "the container's processor quota was used up",
-} as const;
 
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(
@@ -55,11 +54,8 @@ export function overloadOf(
   const latency = quantile(latencies, 0.99);
   // A stall of the machine delays the target too, and its queue lasts several times as long: a small violation of the
   // SLO is not evidence. A large violation, or half of the answers late, is.
-  const startMs = WARM_UP * samples.reduce((last, one) => Math.max(last, one.dueMs), 0);
-  const stallMs = samples.reduce(
-    (most, one) => Math.max(most, one.dueMs < startMs ? 0 : one.schedulerLagMs),
-    0,
-  );
+  const startMs = WARM_UP * largest(samples.map(({ dueMs }) => dueMs));
+  const stallMs = largest(samples.map((one) => (one.dueMs < startMs ? 0 : one.schedulerLagMs)));
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
   const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;
   if ((stallMs > SCHEDULER_LAG_MS && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
@@ -68,20 +64,17 @@ export function overloadOf(
   }
   const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
   const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
-  if (dropped > slo.errorRate * samples.length && answeredAll) {
-    const served = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
-    if (served < slo.p99Ms)
-      return {
-        reason: `${Math.round(dropped * run.oneIn)} requests found no free VU while the target answered within ${served.toFixed(0)} ms (p90)`,
-        remedy: 'vus',
-      };
+  const service = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
+  const inTime = `while the target answered within ${service.toFixed(0)} ms (p90)`;
+  if (dropped > slo.errorRate * samples.length && answeredAll && service < slo.p99Ms) {
+    const count = Math.round(dropped * run.oneIn);
+    return { reason: `${count} requests found no free VU ${inTime}`, remedy: 'vus' };
   }
   // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs. A
   // saturated target would occupy every VU for longer than the SLO.
   const waited = quantile(ascending(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
-  const service = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
-    const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while the target answered within ${service.toFixed(0)} ms (p90)`;
+    const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU ${inTime}`;
     return { reason, remedy: 'vus' };
   }
   // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
@@ -95,12 +88,10 @@ export function overloadOf(
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
     return passing(`this machine was ${share} % busy with other work before the run`);
   }
-  for (const kind of ['stolen', 'throttled', 'waiting'] as const) {
-    const share = run.pressure?.[kind] ?? 0;
-    if (brokeByLittle && !froze && quantile(latencies, 0.8) < slo.p99Ms && share > PRESSURE[kind])
-      return passing(`${PRESSURE_WORDS[kind]} ${(share * 100).toFixed(0)} % of the time`);
-  }
-  return undefined;
+  if (!brokeByLittle || froze || quantile(latencies, 0.8) >= slo.p99Ms) return undefined;
+  const shareOf = (kind: keyof Pressure): number => run.pressure?.[kind] ?? 0;
+  const [kind, , what] = PRESSURE.find(([each, most]) => shareOf(each) > most) ?? [];
+  return kind && passing(`${what} ${(shareOf(kind) * 100).toFixed(0)} % of the time`);
 }
 
 /** The search stops at this ratio between refused and accepted connections. */
