@@ -3,7 +3,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { largest, linesOf, median } from '../estimate/numbers.ts';
+import { linesOf, median } from '../estimate/numbers.ts';
 import type { Habits } from '../plan/demand.ts';
 import { type Measured, plan, type Plan, type Policy } from '../plan/plan.ts';
 import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
@@ -62,7 +62,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       ...measured,
       perSecond: measured.perSecond * cheaper,
       saturation: measured.saturation * cheaper,
-      ...(pollMs === undefined ? {} : { backfillWork: ((1000 / measured.pageSize) * pageMs) / pollMs }),
+      backfillWork: pollMs ? ((1000 / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
     {
       ...flags,
@@ -121,25 +121,14 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
         ? 'quota'
         : 'at-least';
   const steps = all.steps.filter((step) => !step.void && step.p50Ms > 0);
-  const saturation = largest(
-    steps.map((step) => step.saturatedAt ?? 0),
-    all.requestsPerSecond,
-  );
-  const { limit, windowSeconds } = figure.quota ?? {};
+  const saturation = Math.max(all.requestsPerSecond, ...steps.map((step) => step.saturatedAt ?? 0));
   return {
     perSecond: all.interval[0],
     limitedBy: all.limitedBy,
     server,
     saturation,
     workers: Math.max(1, Math.round((saturation * (idleMs(steps) || 0)) / 1000)),
-    ...(quota && server !== 'quota'
-      ? {
-          clientQuota: {
-            perSecond: figure.interval[0],
-            ...(limit === undefined || windowSeconds === undefined ? {} : { limit, windowSeconds }),
-          },
-        }
-      : {}),
+    clientQuota: quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
     pageSize: result.pageSize,
     p99Ms: figure.slo.p99Ms,
     replicas,
@@ -165,7 +154,7 @@ function measuredByTenants(
     pageSize: result.pageSize,
     p99Ms: slo.p99Ms,
     replicas,
-    ...(beside?.backfillPageMs ? { backfillWork: beside.backfillPageMs.p50 / pageMs } : {}),
+    backfillWork: beside?.backfillPageMs && beside.backfillPageMs.p50 / pageMs,
   };
 }
 

@@ -1,5 +1,6 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
+import type { Quota } from '../estimate/figures.ts';
 import { linesOf } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
@@ -12,18 +13,14 @@ export interface Measured {
   readonly saturation: number;
   readonly workers: number;
   /** One client's quota, if it was reached: requests per second, and its window if known. */
-  readonly clientQuota?: {
-    readonly perSecond: number;
-    readonly limit?: number;
-    readonly windowSeconds?: number;
-  };
+  readonly clientQuota?: Pick<Quota, 'perSecond' | 'limit' | 'windowSeconds'> | undefined;
   /** The meaning of perSecond: the servers' capacity, a quota for all clients together, or a lower bound. */
   readonly server: 'capacity' | 'quota' | 'at-least';
   readonly pageSize: number;
   readonly p99Ms: number;
   readonly replicas: number;
   /** The cost of a page of 1,000 items, in pages of pageSize, if measured. */
-  readonly backfillWork?: number;
+  readonly backfillWork?: number | undefined;
 }
 
 export interface Policy {
