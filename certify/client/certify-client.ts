@@ -12,7 +12,7 @@ import { readPrinted, type Client, type Ended } from './client.ts';
 import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
 import { inOrder, within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
-import type { ClientReport, SituationResult } from './report.ts';
+import type { ClientReport, Rule, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
 import type { Play, Situation } from './situation.ts';
 import { openStage, type Given, realWorld, type World } from './stage.ts';
@@ -85,13 +85,12 @@ interface Context {
   readonly redactor: Redactor;
 }
 
-const rowOf = (situation: Situation): Omit<SituationResult, 'status' | 'failures' | 'durationMs'> => {
-  const { name, section, level, title, lookAt } = situation;
-  return { name, section, level, title, lookAt };
-};
+const ruleOf = ({ name, section, level, title, lookAt }: Situation): Rule => ({
+  ...{ name, section, level, title, lookAt },
+});
 
 const untestedRow = (situation: Situation, reason: string): SituationResult => ({
-  ...rowOf(situation),
+  ...ruleOf(situation),
   status: 'untested',
   reason,
   failures: [],
@@ -109,7 +108,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
     const { redact, redactDeep, add } = context.redactor;
     for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
-      ...rowOf(situation),
+      ...ruleOf(situation),
       status,
       reason: reason && redact(reason),
       failures: redactDeep(failures, 'fixed'),

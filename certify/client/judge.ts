@@ -7,7 +7,7 @@ import { several } from '../render/results.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report.ts';
 import { pageRequests } from './record.ts';
-import type { ClientFailure, SituationResult } from './report.ts';
+import type { ClientFailure, Rule, SituationResult } from './report.ts';
 import { finding, unless, type Play, type Situation } from './situation.ts';
 
 interface Judged {
@@ -188,9 +188,9 @@ export interface Played {
   readonly play: Play;
 }
 
-type Rule = Pick<SituationResult, 'name' | 'section' | 'level' | 'title' | 'lookAt'> & {
+interface JudgedRule extends Rule {
   readonly judge: (situation: Situation, play: Play) => readonly ClientFailure[];
-};
+}
 
 /** The secret, and opaque tokens, which the redactor does not recognize by itself. */
 export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
@@ -208,7 +208,7 @@ const graver = (
     ? []
     : found.slice(0, 1).filter(({ level }) => level === undefined);
 
-const RULES: readonly Rule[] = [
+const RULES: readonly JudgedRule[] = [
   {
     name: 'nothing-partial-as-whole',
     section: '4.2',

@@ -23,15 +23,21 @@ export interface ClientFailure {
   readonly level?: Level;
 }
 
-export interface SituationResult {
+/** What a client is judged by. */
+export interface Rule {
   readonly name: string;
   readonly section: string;
   readonly level: Level;
+  /** One sentence. */
   readonly title: string;
+  /** Where to look for the mistake, the most likely cause first. */
+  readonly lookAt: readonly string[];
+}
+
+export interface SituationResult extends Rule {
   readonly status: Status;
   /** Why it is untested, the error of the kit, or what could not be checked although it passed. */
   readonly reason?: string;
-  readonly lookAt: readonly string[];
   readonly failures: readonly ClientFailure[];
   readonly durationMs: number;
   /** Absent for rules that are judged over all situations. */

@@ -4,7 +4,7 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import type { Ended, Printed } from './client.ts';
 import { line, pageRequests, type Recorded } from './record.ts';
-import type { ClientFailure } from './report.ts';
+import type { ClientFailure, Rule } from './report.ts';
 import type { Given, StageOptions } from './stage.ts';
 
 export interface Play {
@@ -19,14 +19,7 @@ export interface Play {
   readonly all: readonly Screening[];
 }
 
-export interface Situation {
-  readonly name: string;
-  readonly section: string;
-  readonly level: Level;
-  /** The rule, as one sentence. */
-  readonly title: string;
-  /** Where to look for the mistake, the most likely cause first. */
-  readonly lookAt: readonly string[];
+export interface Situation extends Rule {
   /** If untested, it does not make the verdict incomplete. */
   readonly optional?: true;
   /** Creates a server, which waits on this clock. */

@@ -7,11 +7,11 @@ import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './pr
 import { startServer } from './start.ts';
 import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
 
-// A separate database: these tests replace the screenings of tenants.
+// A separate schema: these tests replace the screenings of tenants.
 const test = base.extend<object, { ownDatabase: Database }>({
   ownDatabase: [
-    async ({}, use) => {
-      await using database = await openDatabase('embedded');
+    async ({ database: { url } }, use) => {
+      await using database = await openDatabase({ url });
       await use(database);
     },
     { scope: 'worker' },

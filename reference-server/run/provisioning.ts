@@ -16,7 +16,7 @@ import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
 import { readEvents, writeEvents } from '../events.ts';
-import type { ClientRegistry } from '../parts.ts';
+import type { Client, ClientRegistry } from '../parts.ts';
 import { forgetTenant, storeScreenings } from '../store/store.ts';
 
 /** Tenant ids of the default provisioning, by role of their client. */
@@ -45,14 +45,9 @@ interface ProvisionedTenant {
   readonly screenings?: { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
 }
 
-interface ProvisionedClient {
+interface ProvisionedClient extends Client {
   readonly role?: ClientRole;
-  readonly clientId: string;
   readonly clientSecret: string;
-  readonly tenantId: string;
-  readonly scopes: readonly string[];
-  readonly grantTypes: readonly string[];
-  readonly suspended: boolean;
 }
 
 export interface ProvisioningSet {
