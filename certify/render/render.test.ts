@@ -18,7 +18,7 @@ import {
   renderingsOf,
   sampleReport,
 } from './sample.testing.ts';
-import { PALETTES } from './style.ts';
+import { COLOURS } from './style.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory, writeReport } from './write.ts';
 
@@ -316,14 +316,11 @@ test('rejects a folder that cannot be created', async () => {
     await expect(prepareDirectory(folder, '--history')).rejects.toThrow(/can't be written.* with --history$/);
 });
 
-test('every text colour has enough contrast on every background', () => {
-  for (const [scheme, palette] of Object.entries(PALETTES)) {
-    const { page, surface, code, border, ...texts } = palette;
-    for (const [name, colour] of Object.entries(texts)) {
-      for (const ground of [page, surface, code]) {
-        expect(contrast(colour, ground), `${scheme} ${name} on ${ground}`).toBeGreaterThanOrEqual(4.5);
-      }
-    }
-    expect(border).toMatch(/^#/);
-  }
-});
+for (const scheme of ['light', 'dark'] as const)
+  test(`every text colour has enough contrast on every ${scheme} background`, () => {
+    const at = scheme === 'light' ? 0 : 1;
+    const { page, surface, code, border: _, ...texts } = COLOURS;
+    for (const [name, colours] of Object.entries(texts))
+      for (const ground of [page, surface, code])
+        expect(contrast(colours[at], ground[at]), `${name} on ${ground[at]}`).toBeGreaterThanOrEqual(4.5);
+  });

@@ -3,57 +3,34 @@ import { createHash } from 'node:crypto';
 import type { Status } from '../report.ts';
 import { Markup, markup, oneLine } from './markup.ts';
 
-type ColourName =
-  'page' | 'surface' | 'border' | 'text' | 'muted' | 'link' | 'code' | Status | `series${1 | 2 | 3}`;
-type Palette = Readonly<Record<ColourName, string>>;
+/** Light and dark. Text colours have a contrast of at least 4.5:1 on page, surface and code (WCAG 2.2, 1.4.3). */
+export const COLOURS = {
+  page: ['#ffffff', '#0f1216'],
+  surface: ['#f5f6f8', '#171b21'],
+  border: ['#d3d8de', '#343b45'],
+  text: ['#1a1f25', '#e6e9ed'],
+  muted: ['#535c67', '#a0a9b4'],
+  link: ['#0a4fb5', '#8ab8ff'],
+  code: ['#eceff3', '#1f252d'],
+  pass: ['#176a33', '#63cf85'],
+  fail: ['#b0221a', '#ff948a'],
+  warn: ['#7d5000', '#ecb84a'],
+  untested: ['#535c67', '#a0a9b4'],
+  error: ['#7333ab', '#cfa6ff'],
+  series1: ['#0a58c2', '#7fb2ff'],
+  series2: ['#a34b00', '#f2a65a'],
+  series3: ['#0b6b68', '#5cc9c4'],
+} as const satisfies Readonly<Record<string, readonly [light: string, dark: string]>>;
 
-/** Text colours have a contrast of at least 4.5:1 on `page`, `surface` and `code` (WCAG 2.2, 1.4.3). */
-export const PALETTES: Readonly<Record<'light' | 'dark', Palette>> = {
-  light: {
-    page: '#ffffff',
-    surface: '#f5f6f8',
-    border: '#d3d8de',
-    text: '#1a1f25',
-    muted: '#535c67',
-    link: '#0a4fb5',
-    code: '#eceff3',
-    pass: '#176a33',
-    fail: '#b0221a',
-    warn: '#7d5000',
-    untested: '#535c67',
-    error: '#7333ab',
-    series1: '#0a58c2',
-    series2: '#a34b00',
-    series3: '#0b6b68',
-  },
-  dark: {
-    page: '#0f1216',
-    surface: '#171b21',
-    border: '#343b45',
-    text: '#e6e9ed',
-    muted: '#a0a9b4',
-    link: '#8ab8ff',
-    code: '#1f252d',
-    pass: '#63cf85',
-    fail: '#ff948a',
-    warn: '#ecb84a',
-    untested: '#a0a9b4',
-    error: '#cfa6ff',
-    series1: '#7fb2ff',
-    series2: '#f2a65a',
-    series3: '#5cc9c4',
-  },
-};
-
-const variables = (palette: Palette): string =>
-  Object.entries(palette)
-    .map(([name, colour]) => `--${name}:${colour};`)
+const variables = (scheme: 0 | 1): string =>
+  Object.entries(COLOURS)
+    .map(([name, colours]) => `--${name}:${colours[scheme]};`)
     .join('');
 
 /** The palette as custom properties `--page`, `--text`, `--pass` …; plots use `--series1` onwards. */
 const STYLE = `
-:root{color-scheme:light dark;${variables(PALETTES.light)}}
-@media screen and (prefers-color-scheme:dark){:root{${variables(PALETTES.dark)}}}
+:root{color-scheme:light dark;${variables(0)}}
+@media screen and (prefers-color-scheme:dark){:root{${variables(1)}}}
 *{box-sizing:border-box}
 [hidden]{display:none!important}
 html{scroll-padding-top:1rem;-webkit-text-size-adjust:100%}
@@ -138,7 +115,7 @@ export function page({ title, body, style = '', script = '', status = 'untested'
     "form-action 'none'",
   ].join('; ');
   const icon = `data:image/svg+xml,${encodeURIComponent(
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4" fill="${PALETTES.light[status]}"/></svg>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><circle cx="4" cy="4" r="4" fill="${COLOURS[status][0]}"/></svg>`,
   )}`;
   return `${markup`<!doctype html>
 <html lang="en">
