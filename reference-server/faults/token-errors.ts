@@ -69,6 +69,9 @@ const inAnyCase = (name: string, right: string): ServerOptions =>
 const crashing = (name: string, odd: RegExp): ServerOptions =>
   refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
 
+const isOfSecondClient = (request: ServiceRequest): boolean =>
+  formOf(request).get('client_id')?.[0]?.startsWith('second') === true;
+
 const withoutAccents = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '');
 
 function decodedAgain(value: string): string {
@@ -316,6 +319,17 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
+  }),
+  ...failsFull({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
+    'the second client may use every grant': forms(
+      (form) => form.set('grant_type', ['client_credentials']),
+      isOfSecondClient,
+    ),
+  }),
+  ...failsFull({ '7.1-invalid_request-missing': /400 invalid_request.*200/ })({
+    'the second client has a default scope': forms((form) => {
+      if (!form.has('scope')) form.set('scope', ['screenings.read']);
+    }, isOfSecondClient),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a NUL in a client_id is 500': crashing('client_id', /\0/),
