@@ -202,13 +202,15 @@ function fit(seen: readonly Observation[], starts: readonly LimiterSettings[]): 
   const equal = found
     .filter(({ distance }) => distance === least)
     .sort((a, b) => a.settings.limit - b.settings.limit);
+  // A window that begins with a request repeats at the pace of the probe, as a longer aligned one would.
+  const anchored = equal.filter(({ settings }) => settings.anchored);
+  const best = anchored.length > 0 ? anchored : equal;
   // Of several equally good candidates, the one with the median limit.
-  const middle = equal[equal.length >> 1];
+  const middle = best[best.length >> 1];
   if (!middle || middle.settings.windowMs < LEAST_WINDOW_MS) return undefined;
   const [shortest, longest] = windowsBetween(seen, middle.settings, middle.misses);
-  const best = { ...middle.settings, windowMs: (shortest + longest) / 2 };
   return {
-    best,
+    best: { ...middle.settings, windowMs: (shortest + longest) / 2 },
     windowMs: windowsBetween(seen, middle.settings, middle.misses + EXTRA_MISSES),
     misses: middle.misses,
   };

@@ -87,7 +87,7 @@ interface Drawn {
   readonly target: VirtualTarget;
   /** Answers full pages; default: as empty ones. */
   readonly full?: VirtualTarget;
-  /** Figures that the estimate must have within the tolerance. */
+  /** Figures that the estimate, if it has them, must have within the tolerance. */
   readonly figures?: Figures;
   readonly right: (found: LimiterFinding) => boolean;
 }
@@ -307,9 +307,10 @@ const judged = ({ name, target, full = target, figures = {}, right }: Drawn, net
       : undefined;
     const isRightUnit = (pages?.unit === 'items-or-bytes') === (full !== target);
     const all: Figures = { ...found, ...found.shaper };
-    const errors = Object.entries(figures).map(([figure, truth]) =>
-      Math.abs((all[figure as keyof Figures] ?? NaN) / truth - 1),
-    );
+    const errors = Object.entries(figures).flatMap(([figure, truth]) => {
+      const estimate = all[figure as keyof Figures];
+      return estimate === undefined ? [] : [Math.abs(estimate / truth - 1)];
+    });
     const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
     const isOpen = found.kind === 'cannot-tell' && !found.shaper;
     const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
