@@ -173,14 +173,13 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ),
   }),
   ...foundBy('a token request with any other grant_type is refused', 'bare', {
-    'a grant_type of eight and more letters that no grant has is client_credentials': single(
-      'grant_type',
-      (value) => (/^x_.{6,}$/.test(value) ? 'client_credentials' : value),
+    'a grant_type that is a URN is client_credentials': single('grant_type', (value) =>
+      value.startsWith('urn:') ? 'client_credentials' : value,
     ),
   }),
   ...foundBy('a token request with any other scope is refused', 'bare', {
-    'an unknown scope of eight and more letters is the default scope': single('scope', (value) =>
-      /^x\..{6,}$/.test(value) ? 'screenings.read' : value,
+    'a scope with a colon is the default scope': single('scope', (value) =>
+      value.includes(':') ? 'screenings.read' : value,
     ),
   }),
   ...foundBy('a token request with any other client_id is refused', 'bare', {

@@ -82,6 +82,7 @@ export const rarePlaces: readonly Fault[] = [
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
     "another tenant's path is an empty page in capitals": accepting('forbidden', isUpperCase),
     "another tenant's path is an empty page for a window of years": accepting('forbidden', isOfYears),
+    "another tenant's path is an empty page where pageSize is 1000": accepting('forbidden', isLarge),
   }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'an unknown tenant is an empty page after a cursor, without pageSize': accepting('forbidden', isFollowed),
