@@ -36,7 +36,7 @@ interface Statement<Case> {
   readonly needsAgain?: boolean;
 }
 
-type Holds<Case> = (example: Case) => Promise<Violation | undefined>;
+export type Holds<Case> = (example: Case) => Promise<Violation | undefined>;
 
 /** What a law adds to fast-check's property and assertion. */
 interface Law {

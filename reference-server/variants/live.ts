@@ -46,6 +46,26 @@ const withoutDatasets = (target: Target): Target => ({
 
 const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
+const REPLICA_LAG_MS = 300;
+/** Smaller ids were there before the run. */
+const FIRST_STORED = 1_000_000_000n;
+
+/** Two replicas in turn; the second one shows what is stored later. Only in the scratch tenant, which is small. */
+const replicas = (): ServerOptions =>
+  storedPages(() => {
+    const firstShownMs = new Map<bigint, number>();
+    let asked = 0;
+    return async (query, ask) => {
+      if (query.tenantId !== TENANTS.scratch) return ask(query);
+      const all = await ask({ ...query, pageSize: 1000 });
+      const now = Date.now();
+      for (const { id } of all.items) if (!firstShownMs.has(id)) firstShownMs.set(id, now);
+      const lagMs = (asked++ % 2) * REPLICA_LAG_MS;
+      const items = all.items.filter(({ id }) => id < FIRST_STORED || now - firstShownMs.get(id)! >= lagMs);
+      return { items: items.slice(0, query.pageSize), more: all.more || items.length > query.pageSize };
+    };
+  });
+
 /** A cursor with the time of the first page: later pages show the screenings of that time. */
 const snapshots = (everyMs: number): ServerOptions =>
   withRequestValue(
@@ -125,5 +145,6 @@ export const LIVE: readonly Variant[] = [
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are erased all the while', erasing()),
+  { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
 ];
