@@ -3,7 +3,7 @@
  * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
  */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
-import { sameInstant, parseInstant } from '../../engine/data/instant.ts';
+import { parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
 import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
@@ -103,12 +103,15 @@ function answerFeatures(received: string, expected: string): string[] | undefine
   ];
 }
 
+/** The parameters of a request as a failure shows it. */
+const queryOf = (request: string): URLSearchParams => new URLSearchParams(/\?(\S*)/.exec(request)?.[1] ?? '');
+
 /** How a time differs from the expected one; after a cursor, whether the rest of its tie is missing. */
 function timeFeatures(received: string, expected: string, request: string): string[] {
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
-  const [, from = ''] = /from_id=/.test(request) ? (/[?&]from=([^&\s]+)/.exec(request) ?? []) : [];
-  const cursor = parseInstant(decodeURIComponent(from));
+  const query = queryOf(request);
+  const cursor = query.has('from_id') ? parseInstant(query.get('from') ?? '') : undefined;
   if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))
     return ['the rest of a tie is missing'];
   if (wanted === '' || came === '' || wanted === came) return [];
@@ -118,8 +121,19 @@ function timeFeatures(received: string, expected: string, request: string): stri
   return [a.fraction.startsWith(b.fraction) ? 'cut to fewer digits' : 'another fraction of the same second'];
 }
 
-const isFine = ({ message, request }: Failure): boolean =>
-  /\.\d{7}/.test(`${message} ${request}`.replaceAll(/(\.\d{6})0+(?!\d)/g, '$1'));
+/** Whether digits below the microsecond may decide: of a time shown, of `from`, or of a `to` within the second of one shown. */
+function isFine({ message, request }: Failure): boolean {
+  const query = queryOf(request);
+  const edge = (name: string): Instant | undefined => parseInstant(query.get(name) ?? '');
+  const below = (time: Instant | undefined): boolean => !!time && /^.{6}.*[1-9]/.test(time.fraction);
+  const shown = (message.match(TIME) ?? []).flatMap((text) => parseInstant(text) ?? []);
+  const to = edge('to');
+  return (
+    shown.some(below) ||
+    below(edge('from')) ||
+    (below(to) && shown.some(({ seconds }) => seconds === to!.seconds))
+  );
+}
 
 /** The component that wrote an error body, if its form reveals it. */
 function bodyFeatures(response: string): string[] {
