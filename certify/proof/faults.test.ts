@@ -40,6 +40,9 @@ const ANOTHER_ROOT = [
   'rejected requests get the 403 of a firewall',
   'a fraction of one digit is a number of milliseconds',
   'two items are swapped after the fifth page of size 7',
+  'one page in 50 has its first two items swapped',
+  'a cache key without offsets',
+  'a token response in deflate without Content-Encoding',
 ];
 
 test('at most one fault in twenty has another requirement as its first cause', () => {
