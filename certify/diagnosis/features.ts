@@ -4,6 +4,7 @@
  */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
 import { parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
+import { parseQuery, type ParsedQuery } from '../../engine/client/page.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
 import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
@@ -103,15 +104,16 @@ function answerFeatures(received: string, expected: string): string[] | undefine
   ];
 }
 
-/** The parameters of a request as a failure shows it. */
-const queryOf = (request: string): URLSearchParams => new URLSearchParams(/\?(\S*)/.exec(request)?.[1] ?? '');
+/** The query of a request as a failure shows it; undefined if it is invalid. */
+const queryOf = (request: string): ParsedQuery | undefined =>
+  parseQuery(/https?:\/\/[^\s,]+/.exec(request)?.[0] ?? '');
 
 /** How a time differs from the expected one; after a cursor, whether the rest of its tie is missing. */
 function timeFeatures(received: string, expected: string, request: string): string[] {
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
   const query = queryOf(request);
-  const cursor = query.has('from_id') ? parseInstant(query.get('from') ?? '') : undefined;
+  const cursor = query?.fromId === undefined ? undefined : query.from;
   if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))
     return ['the rest of a tie is missing'];
   if (wanted === '' || came === '' || wanted === came) return [];
@@ -121,17 +123,20 @@ function timeFeatures(received: string, expected: string, request: string): stri
   return [a.fraction.startsWith(b.fraction) ? 'cut to fewer digits' : 'another fraction of the same second'];
 }
 
-/** Whether digits below the microsecond may decide: of a time shown, of `from`, or of a `to` within the second of one shown. */
+const MICRO = 6;
+
+/**
+ * Whether digits below the microsecond may decide: those of a time in the message, of `from`, or of a `to` within the
+ * second of a time in the message. Walks end one nanosecond after their last item.
+ */
 function isFine({ message, request }: Failure): boolean {
-  const query = queryOf(request);
-  const edge = (name: string): Instant | undefined => parseInstant(query.get(name) ?? '');
-  const below = (time: Instant | undefined): boolean => !!time && /^.{6}.*[1-9]/.test(time.fraction);
+  const { from, to } = queryOf(request) ?? {};
+  const isBelow = (time: Instant | undefined): boolean => (time?.fraction.length ?? 0) > MICRO;
   const shown = (message.match(TIME) ?? []).flatMap((text) => parseInstant(text) ?? []);
-  const to = edge('to');
   return (
-    shown.some(below) ||
-    below(edge('from')) ||
-    (below(to) && shown.some(({ seconds }) => seconds === to!.seconds))
+    shown.some(isBelow) ||
+    isBelow(from) ||
+    (isBelow(to) && shown.some(({ seconds }) => seconds === to!.seconds))
   );
 }
 
