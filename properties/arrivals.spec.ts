@@ -94,10 +94,10 @@ const gaveUpWaiting = new WeakSet<Kit>();
 /** Runs in which something stored has become visible: ingest works. */
 const ingestWorks = new WeakSet<Kit>();
 
-/** Runs in which a walk lacked something: where replicas lag, one may lack what another has shown. */
+/** Runs in which a walk missed a stored screening: a replica that lags may lack what another one returned. */
 const mayLag = new WeakSet<Kit>();
-/** So many answers in a row that show everything come from all replicas. */
-const LOOKS_AT_REPLICAS = 14;
+/** After this many consecutive answers with everything stored, every replica is assumed to have it. */
+const COMPLETE_ANSWERS = 14;
 
 /** Repeats the first case that violates the property, since replicas may lag; from then on `fill` waits for all of them. */
 const whereReplicasLag =
@@ -117,7 +117,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
   const request = kit.request(tenantId, query, 'scratch');
   const began = kit.clock.now();
-  const wanted = mayLag.has(kit) ? LOOKS_AT_REPLICAS : 1;
+  const wanted = mayLag.has(kit) ? COMPLETE_ANSWERS : 1;
   let complete = 0;
   for (let looks = 0; ; looks++) {
     const exchange = await kit.client.send(request, { unjudged: true });

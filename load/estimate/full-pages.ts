@@ -20,15 +20,16 @@ export interface FullPages extends PagesRead {
 export const isComparable = ({ kind }: { readonly kind: string }): boolean => kind !== 'cannot-tell';
 
 /** Number of full pages, such as a back-fill reads. */
-export const FULL_PAGES = 100;
+const FULL_PAGES = 100;
 /** Empty pages for each admitted full page: all of them must be admitted if the limit counts items or bytes. */
 const MORE = 1.5;
 /** The most pages that the comparison requests. */
 export const MOST_PAGES = FULL_PAGES + Math.ceil(MORE * FULL_PAGES);
 
 /**
- * `read` reads up to so many pages after the limiter has reset. `fromRest`: the number of empty pages that were admitted
- * at once. Undefined if no full page was admitted.
+ * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
+ * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill. Undefined if
+ * it admitted no full page.
  */
 export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,

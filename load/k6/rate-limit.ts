@@ -98,11 +98,11 @@ function until(atMs: number): Promise<void> {
 /** Reads pages by one client after the other, each in growing batches until one is rejected. */
 async function readPages(data: SetupData, asked: NonNullable<typeof limits.reads>): Promise<void> {
   const reads: PagesRead[] = [];
-  for (const { client, isFull, count, atOnce } of asked) {
+  for (const { client, isFull, count, concurrency } of asked) {
     const by = clientOf(config, data, client);
     const page = isFull ? by.first(FIRST, FAR_END, MAX_PAGE_SIZE) : emptyPage(by, data);
     let read: PagesRead = { admitted: 0, isRejected: false, items: 0, bytes: 0 };
-    for (let batch = 1; read.admitted < count && !read.isRejected; batch = Math.min(atOnce, batch * 2)) {
+    for (let batch = 1; read.admitted < count && !read.isRejected; batch = Math.min(concurrency, batch * 2)) {
       const isFirst = read.admitted === 0;
       const length = Math.min(batch, count - read.admitted);
       const answers = await Promise.all(Array.from({ length }, () => by.fetchPageAsync(page, isFirst)));

@@ -105,7 +105,7 @@ async function scopeOf(
   const maxRequests = Math.ceil(1.5 * first) + 2 * count;
   for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const read = (client: number, most: number) => ({ client, isFull: false, count: most, atOnce: 50 });
+    const read = (client: number, most: number) => ({ client, isFull: false, count: most, concurrency: 50 });
     // The other client's first request opens its connection.
     const asked = [read(1, 1), read(0, maxRequests), read(1, count), read(0, count)];
     const [, one, other, again] = (await readPages(session, asked)) ?? [];
@@ -128,7 +128,7 @@ async function withFullPages(
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
     const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, 2.1 * afterSeconds));
     await setTimeout(seconds * 1000);
-    const [read] = (await readPages(session, [{ client: 0, isFull, count, atOnce: 1 }])) ?? [];
+    const [read] = (await readPages(session, [{ client: 0, isFull, count, concurrency: 1 }])) ?? [];
     requests += (read?.admitted ?? 0) + 1;
     return read;
   }, limiter.fromRest?.admitted);

@@ -72,12 +72,13 @@ export interface LoadConfig {
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
-    /** Reads up to so many pages by each of these clients instead, `atOnce` at a time, until one is rejected. */
+    /** Instead, each client in turn reads at most `count` pages, until one is rejected. */
     readonly reads?: readonly {
       readonly client: number;
       readonly isFull: boolean;
       readonly count: number;
-      readonly atOnce: number;
+      /** The concurrency limit. */
+      readonly concurrency: number;
     }[];
   };
   /**
