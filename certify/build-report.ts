@@ -21,7 +21,7 @@ import {
   type RequirementResult,
   type Verdict,
   type Observation,
-} from './report.ts';
+} from './report/report.ts';
 import { several } from './render/results.ts';
 
 interface RunFacts {

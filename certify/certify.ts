@@ -19,7 +19,7 @@ import type { Target } from '../engine/target/target.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
 import { buildReport } from './build-report.ts';
-import type { Report } from './report.ts';
+import type { Report } from './report/report.ts';
 
 export interface Progress {
   readonly planned: number;

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { calledFrom } from '../engine/package.ts';
 import { command, parseOwnFlags } from '../engine/command-line.ts';
-import { makeKeys } from './certificate.ts';
+import { makeKeys } from './report/certificate.ts';
 import { makeFolder } from './render/write.ts';
 
 const at = calledFrom('keys');

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { UsageError } from '../engine/errors.ts';
 import { calledFrom } from '../engine/package.ts';
 import { command, parseOwnFlags } from '../engine/command-line.ts';
-import { NotVerified, readKey, verify } from './certificate.ts';
+import { NotVerified, readKey, verify } from './report/certificate.ts';
 import { visible } from './render/markup.ts';
 
 const at = calledFrom('verify');

@@ -44,7 +44,7 @@ test('every npm script passes the id of npm and replaces the shell by its comman
 });
 
 const GUARDED = `
-  import { spawnGuarded } from './engine/guarded.ts';
+  import { spawnGuarded } from './engine/process.ts';
   const child = spawnGuarded('sh', ['-c', process.argv[1]], { env: process.env });
   child.stdout.pipe(process.stdout);
   child.on('close', (code) => console.log('ended ' + code));

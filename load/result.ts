@@ -1,5 +1,5 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
-import type { Failure } from '../certify/report.ts';
+import type { Failure } from '../certify/report/report.ts';
 import { quote } from '../engine/run/evidence/evidence.ts';
 import { type Level, REQUIREMENTS } from '../engine/requirements.ts';
 import type { Found } from './estimate/figures.ts';

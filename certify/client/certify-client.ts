@@ -7,7 +7,7 @@ import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
-import type { Verdict } from '../report.ts';
+import type { Verdict } from '../report/report.ts';
 import { readPrinted, type Client, type Ended } from './client.ts';
 import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
 import { inOrder, within } from './situations/blocks.ts';

@@ -3,7 +3,7 @@ import { integerOf, isObject, member, parseJson, type Json } from '../../engine/
 import type { Given, World } from './stage.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
-import { spawnGuarded } from '../../engine/guarded.ts';
+import { spawnGuarded } from '../../engine/process.ts';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';

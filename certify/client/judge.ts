@@ -5,7 +5,7 @@ import type { Screening } from '../../engine/data/dataset.ts';
 import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { several } from '../render/results.ts';
 import type { Level } from '../../engine/requirements.ts';
-import type { Status } from '../report.ts';
+import type { Status } from '../report/report.ts';
 import { pageRequests } from './record.ts';
 import type { ClientFailure, Rule, SituationResult } from './report.ts';
 import { finding, unless, type Play, type Situation } from './situation.ts';

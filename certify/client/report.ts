@@ -1,6 +1,6 @@
 /** The schema of client.json: what a client did in each situation, and the findings. */
 import type { Level } from '../../engine/requirements.ts';
-import type { Status, Verdict } from '../report.ts';
+import type { Status, Verdict } from '../report/report.ts';
 import { type TimelineEntry, inWords, timeline } from '../render/pictures.ts';
 import { markup } from '../render/markup.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@playwright/test';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
-import type { RequirementResult } from '../report.ts';
+import type { RequirementResult } from '../report/report.ts';
 import { diagnose } from './diagnose.ts';
 import { MISTAKES } from './mistakes/all.ts';
 

@@ -3,7 +3,7 @@
  * mistakes that most often break its requirement.
  */
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
-import type { Diagnosis, RequirementResult } from '../report.ts';
+import type { Diagnosis, RequirementResult } from '../report/report.ts';
 import { evidenceOf, isOfMember, type Evidence } from './features.ts';
 import { areOne, followsFrom } from './follows.ts';
 import { kindsOf } from './mistakes/all.ts';

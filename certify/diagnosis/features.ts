@@ -8,7 +8,7 @@ import { parseQuery, type ParsedQuery } from '../../engine/client/page.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
 import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
-import type { RequirementResult } from '../report.ts';
+import type { RequirementResult } from '../report/report.ts';
 
 export type Features = ReadonlySet<string>;
 /** By requirement. */

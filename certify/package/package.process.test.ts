@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/testing.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');

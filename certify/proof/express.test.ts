@@ -3,7 +3,7 @@ import { expect } from '@playwright/test';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify } from '../certify.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';

@@ -5,7 +5,7 @@ import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { targetFor, type Mode, obstaclesOf, resultOf } from './faults.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

@@ -12,7 +12,7 @@ import { middleware } from '../../reference-server/run/alter.ts';
 import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
 import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf } from '../../properties/generated-data.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { targetFor } from './faults.ts';
 import { LAW_FAULTS, type Mode } from './law-faults.ts';
 import { PROPERTIES } from '../../properties/all.ts';

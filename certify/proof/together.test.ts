@@ -6,7 +6,7 @@ import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/testing.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { requirement } from '../../engine/requirements.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { certifyServer, resultOf } from './faults.ts';
 
 /**

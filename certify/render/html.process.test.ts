@@ -11,7 +11,7 @@ import {
 } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { replayCommand, resultsOf } from './of-report.ts';
 import { counts } from './results.ts';
 import { html } from './html.ts';

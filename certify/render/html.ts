@@ -1,5 +1,5 @@
 /** Renders the report as a single self-contained page, for reading, sending and printing. */
-import type { Status } from '../report.ts';
+import type { Status } from '../report/report.ts';
 import { clip, markup, prose, type Markup } from './markup.ts';
 import {
   counts,

@@ -1,5 +1,5 @@
 /** Converts the report on a service to results. */
-import type { Failure, Report, RequirementResult, Diagnosis } from '../report.ts';
+import type { Failure, Report, RequirementResult, Diagnosis } from '../report/report.ts';
 import {
   countsText,
   limitedTo,

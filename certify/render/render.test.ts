@@ -5,7 +5,7 @@ import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
-import type { Report } from '../report.ts';
+import type { Report } from '../report/report.ts';
 import { changesText, classesText, replayCommand, resultsOf, selected, selectionText } from './of-report.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkLines } from './pictures.ts';

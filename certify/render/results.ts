@@ -1,6 +1,6 @@
 /** The results of certifying a service or a client, with counts, words and order shared by all report formats. */
 import type { Level } from '../../engine/requirements.ts';
-import type { Status, Verdict } from '../report.ts';
+import type { Status, Verdict } from '../report/report.ts';
 import { type Markup, clip, oneLine, visible } from './markup.ts';
 
 /** One labelled piece of evidence. A command is never cut or wrapped, so that it can be copied; a line is cut at the width. */

@@ -1,7 +1,7 @@
 /** Reports for tests of renderings: realistic ones, and one with only hostile text. */
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { resultsOf as resultsOfClient } from '../client/report.ts';
-import type { Failure, Report, RequirementResult } from '../report.ts';
+import type { Failure, Report, RequirementResult } from '../report/report.ts';
 import { badge } from './badge.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';

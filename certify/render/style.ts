@@ -1,6 +1,6 @@
 /** The style of all HTML pages: one palette, one style sheet, one skeleton; and the script of the report. */
 import { createHash } from 'node:crypto';
-import type { Status } from '../report.ts';
+import type { Status } from '../report/report.ts';
 import { Markup, markup, oneLine } from './markup.ts';
 
 /** Light and dark. Text colours have a contrast of at least 4.5:1 on page, surface and code (WCAG 2.2, 1.4.3). */

@@ -1,6 +1,6 @@
 /** Renders the summary of a run for a terminal: failures, untested requirements, verdict. */
 import pc from 'picocolors';
-import type { Status } from '../report.ts';
+import type { Status } from '../report/report.ts';
 import { clip, oneLine } from './markup.ts';
 import {
   countsText,

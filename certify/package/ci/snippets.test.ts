@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { parse } from 'yaml';
-import { parseOptions } from '../../options.ts';
+import { parseOptions } from '../../command/options.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const ACTION = '.github/actions/certify/action.yml';

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test';
 import { byTurns, fc } from '../../../fixtures/own-tests/tiers.ts';
 import { createRedactor, REDACTED, TOKEN } from './redact.ts';
-import { redactReport } from '../../../certify/report.ts';
+import { redactReport } from '../../../certify/report/report.ts';
 import { hostileReport, sampleReport } from '../../../certify/render/sample.testing.ts';
 
 const percentAll = (text: string): string =>

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect } from '@playwright/test';
-import { tokenAnswers, withHeader } from '../reference-server/run/alter.ts';
-import { test } from '../reference-server/testing.ts';
+import { tokenAnswers, withHeader } from '../../reference-server/run/alter.ts';
+import { test } from '../../reference-server/testing.ts';
 import { parseOptions } from './options.ts';
-import { resultOf } from './proof/faults.ts';
-import type { Report } from './report.ts';
+import { resultOf } from '../proof/faults.ts';
+import type { Report } from '../report/report.ts';
 import { run } from './run.ts';
 
 let directory: string;

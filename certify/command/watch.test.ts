@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@playwright/test';
-import { beginningWith } from './certify.ts';
+import { beginningWith } from '../certify.ts';
 import { reasons } from './watch.ts';
 
 test('runs again on a key or a change of files, and ends on q', async () => {

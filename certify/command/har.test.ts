@@ -1,15 +1,13 @@
 /** HAR files: written without secrets, and judged from the file alone. */
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { createRedactor } from '../engine/run/evidence/redact.ts';
-import { secretsOf, type Target } from '../engine/target/target.ts';
-import { pageText } from '../reference-server/run/alter.ts';
-import { test } from '../reference-server/testing.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { secretsOf, type Target } from '../../engine/target/target.ts';
+import { pageText } from '../../reference-server/run/alter.ts';
+import { test } from '../../reference-server/testing.ts';
 import { judgeRecording, targetOfRecording, entryOf, harText, readHar } from './har.ts';
-import { historyHtml, keep, lastRun } from './changes.ts';
-import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
-import { conformantReport, sampleReport } from './render/sample.testing.ts';
+import { certifyServer, failedOf, resultOf } from '../proof/faults.ts';
 
 let directory: string;
 test.beforeEach(() => {
@@ -49,23 +47,4 @@ test('rejects a file that is not HAR with one line', async () => {
   await expect(readHar(file)).rejects.toThrow('contains no request to the service');
   await writeFile(file, '{"log":{}}');
   await expect(readHar(file)).rejects.toThrow('is not a HAR file: log.entries:');
-});
-
-test('history keeps the report of every run, compares with the latest, and draws a mark per run', async () => {
-  expect(await lastRun(join(directory, 'none'))).toBeUndefined();
-  const nights = [conformantReport(), sampleReport()].map((report, index) => ({
-    ...report,
-    startedAt: `2026-04-0${index + 1}T09:30:00.000Z`,
-  }));
-  for (const night of nights) await keep(directory, night);
-  expect((await readdir(directory)).sort()).toEqual([
-    '2026-04-01T09-30-00-000Z.json',
-    '2026-04-02T09-30-00-000Z.json',
-    'history.html',
-  ]);
-  expect((await lastRun(directory))!.startedAt).toBe(nights[1]!.startedAt);
-  const drawn = await readFile(join(directory, 'history.html'), 'utf8');
-  expect(drawn).toContain('<td class="fail">✗ new</td>');
-  expect(drawn).not.toContain('>5-missing<');
-  expect(historyHtml([], '<script>')).not.toContain('<script>');
 });

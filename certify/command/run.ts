@@ -2,36 +2,35 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readDataset } from '../engine/data/dataset.ts';
-import { EXIT } from '../engine/command-line.ts';
-import { UsageError } from '../engine/errors.ts';
-import { missingPackage } from '../engine/package.ts';
-import { createRedactor } from '../engine/run/evidence/redact.ts';
-import { loadTarget, resolveTarget, secretsOf, type Target } from '../engine/target/target.ts';
-import { readText } from '../engine/target/usage.ts';
-import { readKey } from './certificate.ts';
-import { certify, type CertifyOptions } from './certify.ts';
+import { readDataset } from '../../engine/data/dataset.ts';
+import { EXIT } from '../../engine/command-line.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { missingPackage } from '../../engine/package.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
+import { readText } from '../../engine/target/usage.ts';
+import { readKey } from '../report/certificate.ts';
+import { certify, type CertifyOptions } from '../certify.ts';
 import {
   changesSince,
   exitOnNew,
-  keep,
-  lastRun,
   readBaseline,
   readKnownFailures,
   standOf,
   type Baseline,
-} from './changes.ts';
+} from '../report/changes.ts';
 import { checkTarget } from './check-target.ts';
 import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
 import { init } from './init.ts';
 import { isDescribed, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import type { ReferenceServer } from './reference.ts';
-import { resultsOf } from './render/of-report.ts';
-import { terminal } from './render/terminal.ts';
-import { prepareDirectory, prepareFile, writeAtomically, writeReport } from './render/write.ts';
-import type { Report } from './report.ts';
+import type { ReferenceServer } from '../reference.ts';
+import { keep, lastRun } from '../render/history.ts';
+import { resultsOf } from '../render/of-report.ts';
+import { terminal } from '../render/terminal.ts';
+import { prepareDirectory, prepareFile, writeAtomically, writeReport } from '../render/write.ts';
+import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
 
 export interface Io {
@@ -57,7 +56,7 @@ export async function run(options: Options, io: Io): Promise<number> {
     const seed = options.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
     if (!isDescribed(options)) {
       // Imported only here, because certifying another target needs no database.
-      const { startReference } = await import('./reference.ts').catch(withoutPackages);
+      const { startReference } = await import('../reference.ts').catch(withoutPackages);
       reference = await startReference(directory, { runs: options.kit.runs });
       output.write(`reference server: ${reference.databaseDescription}\n`);
     }

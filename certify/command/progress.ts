@@ -1,10 +1,10 @@
 /** Shows the progress of a run: one updated line on a terminal, otherwise a line at intervals; and findings once confirmed. */
 import type { WriteStream } from 'node:tty';
-import { sayMismatch } from '../engine/checks/mismatch.ts';
-import { requirement } from '../engine/requirements.ts';
-import type { Finding } from '../engine/run/state/ledger.ts';
-import type { Progress } from './certify.ts';
-import { clip, oneLine } from './render/markup.ts';
+import { sayMismatch } from '../../engine/checks/mismatch.ts';
+import { requirement } from '../../engine/requirements.ts';
+import type { Finding } from '../../engine/run/state/ledger.ts';
+import type { Progress } from '../certify.ts';
+import { clip, oneLine } from '../render/markup.ts';
 
 const PLAIN_EVERY_MS = 5_000;
 const MOVING_EVERY_MS = 200;

@@ -3,11 +3,11 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { test, type World } from '../reference-server/testing.ts';
-import { tokenOf } from '../reference-server/faults/bearer.ts';
-import { eachItem } from '../reference-server/faults/rows.ts';
-import { jsonAnswer, type ServiceAnswer } from '../reference-server/http/http.ts';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
+import { test, type World } from '../../reference-server/testing.ts';
+import { tokenOf } from '../../reference-server/faults/bearer.ts';
+import { eachItem } from '../../reference-server/faults/rows.ts';
+import { jsonAnswer, type ServiceAnswer } from '../../reference-server/http/http.ts';
 import {
   answering,
   both,
@@ -16,11 +16,11 @@ import {
   minting,
   nextQuery,
   refusal,
-} from '../reference-server/run/alter.ts';
-import type { ServerOptions } from '../reference-server/run/start.ts';
-import type { RequirementId } from '../engine/requirements.ts';
-import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
-import type { Report } from './report.ts';
+} from '../../reference-server/run/alter.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import type { RequirementId } from '../../engine/requirements.ts';
+import { certifyServer, failedOf, resultOf } from './faults.ts';
+import type { Report } from '../report/report.ts';
 
 const newKey = (): string =>
   String(

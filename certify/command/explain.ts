@@ -1,11 +1,11 @@
 /** `--list` prints the requirements; `--explain NAME` one of them, or a kind of mistake. */
-import { commandLine } from '../engine/package.ts';
-import { REQUIREMENTS, type RequirementClass } from '../engine/requirements.ts';
-import { noSuch } from '../engine/target/usage.ts';
-import { PROPERTIES } from '../properties/all.ts';
-import { SPECS } from '../specs/all.ts';
-import { MISTAKES } from './diagnosis/mistakes/all.ts';
-import { sectionTitle, wrap } from './render/results.ts';
+import { commandLine } from '../../engine/package.ts';
+import { REQUIREMENTS, type RequirementClass } from '../../engine/requirements.ts';
+import { noSuch } from '../../engine/target/usage.ts';
+import { PROPERTIES } from '../../properties/all.ts';
+import { SPECS } from '../../specs/all.ts';
+import { MISTAKES } from '../diagnosis/mistakes/all.ts';
+import { sectionTitle, wrap } from '../render/results.ts';
 
 export function list(): string {
   const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));

@@ -2,7 +2,7 @@
  * A certificate to hand over: an in-toto statement about report.json with the test-result predicate
  * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
  */
-import { commandLine } from '../engine/package.ts';
+import { commandLine } from '../../engine/package.ts';
 import { createHash } from 'node:crypto';
 import {
   calculateJwkThumbprint,
@@ -15,8 +15,8 @@ import {
   importJWK,
   type JWK,
 } from 'jose';
-import { UsageError } from '../engine/errors.ts';
-import { REQUIREMENTS } from '../engine/requirements.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from './report.ts';
 
 const ALGORITHM = 'EdDSA';

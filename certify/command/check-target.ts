@@ -1,19 +1,19 @@
 /** `--check-target`: compares a token and a few pages with the target file. */
-import { Untested } from '../engine/errors.ts';
-import { readToken, whyNoToken } from '../engine/client/token.ts';
-import { sameBase } from '../engine/checks/token.ts';
-import type { Exchange } from '../engine/client/exchange.ts';
-import { member } from '../engine/client/json.ts';
-import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
-import { CLASSES, type RequirementClass } from '../engine/requirements.ts';
-import { createRedactor } from '../engine/run/evidence/redact.ts';
-import { Kit } from '../engine/run/kit.ts';
-import type { KitOptions } from '../engine/run/state/context.ts';
-import { secretsOf, type Target } from '../engine/target/target.ts';
-import { kitOptions } from './certify.ts';
-import { visible } from './render/markup.ts';
+import { Untested } from '../../engine/errors.ts';
+import { readToken, whyNoToken } from '../../engine/client/token.ts';
+import { sameBase } from '../../engine/checks/token.ts';
+import type { Exchange } from '../../engine/client/exchange.ts';
+import { member } from '../../engine/client/json.ts';
+import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../../engine/client/page.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
+import { sayRefusal } from '../../engine/checks/errors.ts';
+import { CLASSES, type RequirementClass } from '../../engine/requirements.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { Kit } from '../../engine/run/kit.ts';
+import type { KitOptions } from '../../engine/run/state/context.ts';
+import { secretsOf, type Target } from '../../engine/target/target.ts';
+import { kitOptions } from '../certify.ts';
+import { visible } from '../render/markup.ts';
 
 function missingSupplies({
   clients,

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from '@playwright/test';
-import { loadTarget } from '../engine/target/target.ts';
+import { loadTarget } from '../../engine/target/target.ts';
 import { init } from './init.ts';
 
 test('--init without a terminal writes a valid example, and overwrites no file', async () => {

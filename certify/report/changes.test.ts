@@ -1,9 +1,10 @@
-/** Comparison with a baseline, and known failures. */
-import { writeFile } from 'node:fs/promises';
+/** Comparison with a baseline, known failures, and the history of runs. */
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
-import { sampleReport } from './render/sample.testing.ts';
+import { historyHtml, keep, lastRun } from '../render/history.ts';
+import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
 
 const failures = [{ message: 'm', request: '', response: '', curl: '' }];
@@ -72,4 +73,24 @@ test('rejects an unusable file with one line', async () => {
   }
   await expect(readBaseline(file)).rejects.toThrow(/is not a report.json/);
   await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
+});
+
+test('history keeps the report of every run, compares with the latest, and draws a mark per run', async () => {
+  const directory = test.info().outputPath();
+  expect(await lastRun(join(directory, 'none'))).toBeUndefined();
+  const nights = [conformantReport(), sampleReport()].map((report, index) => ({
+    ...report,
+    startedAt: `2026-04-0${index + 1}T09:30:00.000Z`,
+  }));
+  for (const night of nights) await keep(directory, night);
+  expect((await readdir(directory)).sort()).toEqual([
+    '2026-04-01T09-30-00-000Z.json',
+    '2026-04-02T09-30-00-000Z.json',
+    'history.html',
+  ]);
+  expect((await lastRun(directory))!.startedAt).toBe(nights[1]!.startedAt);
+  const drawn = await readFile(join(directory, 'history.html'), 'utf8');
+  expect(drawn).toContain('<td class="fail">✗ new</td>');
+  expect(drawn).not.toContain('>5-missing<');
+  expect(historyHtml([], '<script>')).not.toContain('<script>');
 });

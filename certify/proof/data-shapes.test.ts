@@ -1,16 +1,16 @@
 /** Tenants with data that cannot test everything, and one with more data than a run may read. */
 import { expect } from '@playwright/test';
-import { compareInstants, shift, type Instant } from '../engine/data/instant.ts';
-import type { Screening } from '../engine/data/dataset.ts';
-import { generateScreenings } from '../fixtures/dataset/generator.ts';
-import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
-import { rows } from '../reference-server/faults/rows.ts';
-import { test, type World } from '../reference-server/testing.ts';
-import type { ServerOptions } from '../reference-server/run/start.ts';
-import { TENANTS } from '../reference-server/run/provisioning.ts';
-import { createMemoryStore } from '../reference-server/store/memory.ts';
-import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
-import type { Report } from './report.ts';
+import { compareInstants, shift, type Instant } from '../../engine/data/instant.ts';
+import type { Screening } from '../../engine/data/dataset.ts';
+import { generateScreenings } from '../../fixtures/dataset/generator.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { rows } from '../../reference-server/faults/rows.ts';
+import { test, type World } from '../../reference-server/testing.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import { createMemoryStore } from '../../reference-server/store/memory.ts';
+import { certifyServer, failedOf, resultOf } from './faults.ts';
+import type { Report } from '../report/report.ts';
 
 function bare(world: World, screenings: readonly Screening[], options: ServerOptions = {}): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));

@@ -1,10 +1,10 @@
 /** `--check-target` reports contradictions between the target file and the answers. */
 import { expect } from '@playwright/test';
-import type { Target } from '../engine/target/target.ts';
-import type { ServerOptions } from '../reference-server/run/start.ts';
-import { startInProcess, test } from '../reference-server/testing.ts';
+import type { Target } from '../../engine/target/target.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { startInProcess, test } from '../../reference-server/testing.ts';
 import { checkTarget } from './check-target.ts';
-import { targetFor } from './proof/faults.ts';
+import { targetFor } from '../proof/faults.ts';
 
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
 

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { UsageError } from '../engine/errors.ts';
-import { commandLine, PACKAGE_FOLDER } from '../engine/package.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { commandLine, PACKAGE_FOLDER } from '../../engine/package.ts';
 
 function targetSchemaUrl(folder: string): string {
   const path = relative(folder, join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json')).replaceAll(

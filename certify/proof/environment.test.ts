@@ -2,17 +2,17 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
-import { resolveTarget, type Target } from '../engine/target/target.ts';
-import { EXPIRED, secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
-import { listen } from '../reference-server/http/http.ts';
-import { test } from '../reference-server/testing.ts';
-import { startServer, type ReferenceServer } from '../reference-server/run/start.ts';
-import { certify, selectIds } from './certify.ts';
-import { certifyServer, failedOf, obstaclesOf, targetFor } from './proof/faults.ts';
-import type { Report } from './report.ts';
-import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
-import { byTurns, FULL } from '../fixtures/own-tests/tiers.ts';
-import { answers } from '../reference-server/run/alter.ts';
+import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { listen } from '../../reference-server/http/http.ts';
+import { test } from '../../reference-server/testing.ts';
+import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
+import { certify, selectIds } from '../certify.ts';
+import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
+import type { Report } from '../report/report.ts';
+import { fastClock } from '../../fixtures/own-tests/fast-clock.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { answers } from '../../reference-server/run/alter.ts';
 
 const overTls = (server: ReferenceServer, host: string, cert: string) =>
   secured({ port: portOf(server), stop: async () => {} }, host, 0, cert);

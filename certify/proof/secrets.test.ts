@@ -2,20 +2,20 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { answers, both, tokenBody } from '../reference-server/run/alter.ts';
-import { targetFor } from './proof/faults.ts';
-import { startInProcess, test } from '../reference-server/testing.ts';
-import { jsonAnswer } from '../reference-server/http/http.ts';
-import { createRedactor } from '../engine/run/evidence/redact.ts';
-import { secretsOf } from '../engine/target/target.ts';
-import { makeKeys } from './certificate.ts';
-import { certify, selectIds } from './certify.ts';
-import { entryOf, harText } from './har.ts';
-import { keep } from './changes.ts';
-import { showProgress } from './progress.ts';
-import { resultsOf } from './render/of-report.ts';
-import { terminal } from './render/terminal.ts';
-import { writeAtomically, writeReport } from './render/write.ts';
+import { answers, both, tokenBody } from '../../reference-server/run/alter.ts';
+import { targetFor } from './faults.ts';
+import { startInProcess, test } from '../../reference-server/testing.ts';
+import { jsonAnswer } from '../../reference-server/http/http.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { secretsOf } from '../../engine/target/target.ts';
+import { makeKeys } from '../report/certificate.ts';
+import { certify, selectIds } from '../certify.ts';
+import { entryOf, harText } from '../command/har.ts';
+import { keep } from '../render/history.ts';
+import { showProgress } from '../command/progress.ts';
+import { resultsOf } from '../render/of-report.ts';
+import { terminal } from '../render/terminal.ts';
+import { writeAtomically, writeReport } from '../render/write.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = answers((answer, request) => {

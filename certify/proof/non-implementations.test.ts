@@ -1,23 +1,23 @@
 /** A non-implementation is never conformant; this is reported after few requests and never as an error of the kit. */
 import { expect } from '@playwright/test';
-import { resolveTarget } from '../engine/target/target.ts';
-import { SPELL } from '../reference-server/non-implementations/bodies.ts';
+import { resolveTarget } from '../../engine/target/target.ts';
+import { SPELL } from '../../reference-server/non-implementations/bodies.ts';
 import {
   alwaysEmpty,
   NON_IMPLEMENTATIONS,
   dyingAfter,
   neverEnding,
-} from '../reference-server/non-implementations/servers.ts';
-import type { Address } from '../reference-server/non-implementations/tools.ts';
-import { certifyServer, resultOf, type Mode } from './proof/faults.ts';
-import { fastClock } from '../fixtures/own-tests/fast-clock.ts';
-import { byTurns } from '../fixtures/own-tests/tiers.ts';
-import { test, type World } from '../reference-server/testing.ts';
-import type { ServerOptions } from '../reference-server/run/start.ts';
-import { certify, selectIds } from './certify.ts';
-import { resultsOf } from './render/of-report.ts';
-import { renderingsOf } from './render/sample.testing.ts';
-import type { Report } from './report.ts';
+} from '../../reference-server/non-implementations/servers.ts';
+import type { Address } from '../../reference-server/non-implementations/tools.ts';
+import { certifyServer, resultOf, type Mode } from './faults.ts';
+import { fastClock } from '../../fixtures/own-tests/fast-clock.ts';
+import { byTurns } from '../../fixtures/own-tests/tiers.ts';
+import { test, type World } from '../../reference-server/testing.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { certify, selectIds } from '../certify.ts';
+import { resultsOf } from '../render/of-report.ts';
+import { renderingsOf } from '../render/sample.testing.ts';
+import type { Report } from '../report/report.ts';
 
 /** No non-implementation may cost the requests of a whole run. */
 const MOST_REQUESTS = 2_400;

@@ -8,14 +8,19 @@ import {
   notEmpty,
   seconds,
   wholeNumber,
-} from '../engine/command-line.ts';
-import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
-import { CLASSES, REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
-import { noSuch } from '../engine/target/usage.ts';
-import { commandLine, commandName } from '../engine/package.ts';
-import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from './certify.ts';
-import { shellWord } from '../engine/run/evidence/evidence.ts';
-import { UsageError } from '../engine/errors.ts';
+} from '../../engine/command-line.ts';
+import { DEFAULTS, type KitOptions } from '../../engine/run/state/context.ts';
+import {
+  CLASSES,
+  REQUIREMENTS,
+  type RequirementClass,
+  type RequirementId,
+} from '../../engine/requirements.ts';
+import { noSuch } from '../../engine/target/usage.ts';
+import { commandLine, commandName } from '../../engine/package.ts';
+import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
+import { shellWord } from '../../engine/run/evidence/evidence.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 /** Modes that print or write something instead of certifying. */
 type Mode = 'list' | 'explain' | 'init' | 'check-target';

@@ -3,10 +3,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { conformantReport, incompleteReport, sampleReport } from './render/sample.testing.ts';
+import { conformantReport, incompleteReport, sampleReport } from '../render/sample.testing.ts';
 import { z } from 'zod';
-import { targetFileSchema } from '../engine/target/target.ts';
-import { reportSchema } from './report.ts';
+import { targetFileSchema } from '../../engine/target/target.ts';
+import { reportSchema } from '../report/report.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
 
@@ -24,7 +24,7 @@ const SCHEMAS: Readonly<Record<string, () => object>> = {
 
 const schemaText = (name: string): string => `${JSON.stringify(SCHEMAS[name]!(), null, 2)}\n`;
 
-const folder = join(import.meta.dirname, 'schemas');
+const folder = import.meta.dirname;
 const validator = (name: string) =>
   new Ajv2020({ strict: false, validateFormats: false }).compile(SCHEMAS[name]!());
 

@@ -1,18 +1,18 @@
 /** HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): `--har` writes every exchange, `--from-har` reads them. */
 import { z } from 'zod';
-import { UsageError } from '../engine/errors.ts';
-import { readJson } from '../engine/target/usage.ts';
-import { exchangeOf, type Authorization, type Exchange } from '../engine/client/exchange.ts';
-import { formEncode } from '../engine/client/transport.ts';
-import { KIT_NAME, KIT_VERSION, commandLine } from '../engine/package.ts';
-import { REDACTED, TOKEN, type Redactor } from '../engine/run/evidence/redact.ts';
-import { member } from '../engine/client/json.ts';
-import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
-import { Kit } from '../engine/run/kit.ts';
-import type { Target } from '../engine/target/target.ts';
-import { buildReport } from './build-report.ts';
-import { kitOptions, type CertifyOptions } from './certify.ts';
-import type { Report } from './report.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { readJson } from '../../engine/target/usage.ts';
+import { exchangeOf, type Authorization, type Exchange } from '../../engine/client/exchange.ts';
+import { formEncode } from '../../engine/client/transport.ts';
+import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';
+import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
+import { member } from '../../engine/client/json.ts';
+import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
+import { Kit } from '../../engine/run/kit.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { buildReport } from '../build-report.ts';
+import { kitOptions, type CertifyOptions } from '../certify.ts';
+import type { Report } from '../report/report.ts';
 
 const nameValue = z.object({ name: z.string(), value: z.string() });
 

@@ -1,0 +1,79 @@
+/** `--history` keeps the report of every run in a folder, and draws the latest ones. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { UsageError } from '../../engine/errors.ts';
+import { readBaseline, type Baseline } from '../report/changes.ts';
+import type { Report, Status } from '../report/report.ts';
+import { table } from './html.ts';
+import { markup, oneLine } from './markup.ts';
+import { STATUS_MARK, VERDICT_STATUS } from './results.ts';
+import { page } from './style.ts';
+import { makeFolder, writeAtomically } from './write.ts';
+
+const RUNS_SHOWN = 30;
+const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
+
+type HistoryEntry = Pick<Report, 'startedAt' | 'verdict'> & {
+  readonly requirements: readonly { readonly id: string; readonly status: Status }[];
+};
+
+const nameOf = (startedAt: string): string => `${startedAt.replace(/[:.]/g, '-')}.json`;
+
+async function namesIn(directory: string): Promise<string[]> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new UsageError(`--history: can't read ${directory} (${error.code ?? error.message})`);
+  });
+  return names.filter((name) => KEPT.test(name)).sort();
+}
+
+/** The latest report kept; undefined if there is none. Throws a UsageError. */
+export async function lastRun(directory: string): Promise<Baseline | undefined> {
+  const last = (await namesIn(directory)).at(-1);
+  return last === undefined ? undefined : readBaseline(join(directory, last));
+}
+
+export async function keep(directory: string, report: Report): Promise<void> {
+  await makeFolder(directory);
+  await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
+  const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
+  const nights = await Promise.all(
+    names.map(async (name) => JSON.parse(await readFile(join(directory, name), 'utf8')) as HistoryEntry),
+  );
+  await writeAtomically(join(directory, 'history.html'), historyHtml(nights, report.target.name));
+}
+
+const day = (startedAt: string): string => startedAt.slice(5, 16).replace('T', ' ');
+
+/** Draws the runs from left to right, oldest first, without requirements that passed in all of them. */
+export function historyHtml(runs: readonly HistoryEntry[], name: string): string {
+  const statuses = runs.map(
+    ({ requirements }) => new Map<string, Status>(requirements.map(({ id, status }) => [id, status])),
+  );
+  const ids = [...new Set(runs.flatMap(({ requirements }) => requirements.map(({ id }) => id)))];
+  const shown = ids.filter((id) => statuses.some((run) => run.get(id) !== 'pass'));
+  const cellOf = (id: string, index: number): string | readonly [string, Status] => {
+    const status = statuses[index]!.get(id);
+    const isNew = index > 0 && status !== statuses[index - 1]!.get(id);
+    return status === undefined ? '·' : [`${STATUS_MARK[status]}${isNew ? ' new' : ''}`, status];
+  };
+  const verdicts = runs.map(({ verdict }): [string, Status] => {
+    const status = VERDICT_STATUS[verdict];
+    return [STATUS_MARK[status], status];
+  });
+  const last = runs.at(-1);
+  return page({
+    title: `History: ${oneLine(name)}`,
+    status: last ? VERDICT_STATUS[last.verdict] : 'untested',
+    body: markup`<header><p class="overline">Screenings Retrieval Service · history</p><h1>${name}</h1></header>
+<main>${table({
+      title: `The last ${runs.length} runs`,
+      about: `${ids.length - shown.length} requirements passed in every one of these runs and are left out. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit; new: changed since the run before.`,
+      head: ['Requirement', ...runs.map(({ startedAt }) => day(startedAt))],
+      rows: [
+        ['verdict', ...verdicts],
+        ...shown.map((id) => [id, ...runs.map((_, index) => cellOf(id, index))]),
+      ],
+    })}</main>`,
+  });
+}
