@@ -59,7 +59,7 @@ echo built > "$2"`,
 });
 
 test('copies k6 from the official image if there is no Go', async () => {
-  test.skip(process.platform !== 'linux', 'the image contains a Linux binary');
+  test.skip(process.platform !== 'linux', 'not applicable: the image contains a Linux binary');
   await command(
     'docker',
     `echo "$*" >> '${directory}/asked'
