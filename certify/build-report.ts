@@ -103,11 +103,11 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
 function notLookedAt({ uncovered }: Ledger): Report['evidence']['notLookedAt'] {
   const rules = new Map<string, { rules: string[]; circumstances: string[] }>();
   for (const [rule, pairs] of uncovered) {
-    const circumstances = sayUncovered(pairs);
-    if (circumstances.length === 0) continue;
-    const alike = rules.get(circumstances.join()) ?? { rules: [], circumstances };
+    const gaps = sayUncovered(pairs);
+    if (gaps.length === 0) continue;
+    const alike = rules.get(gaps.join()) ?? { rules: [], circumstances: gaps };
     alike.rules.push(rule);
-    rules.set(circumstances.join(), alike);
+    rules.set(gaps.join(), alike);
   }
   return [...rules.values()];
 }

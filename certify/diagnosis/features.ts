@@ -78,7 +78,7 @@ function featuresOf(failure: Failure): string[] {
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
     ...(/\band ([5-9]|\d\d+) more\b/.test(`${expected} ${received}`) ? ['many are missing'] : []),
     ...(picture ? pictureFeatures(picture) : []),
-    ...only.map((circumstance) => `only ${plain(circumstance)}`),
+    ...only.map((level) => `only ${plain(level)}`),
     ...bodyFeatures(response),
     ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',

@@ -238,7 +238,7 @@ export function refusalOfValid(features: ReadonlySet<string>): string | undefine
 const says = (features: ReadonlySet<string>, words: RegExp): boolean =>
   [...features].some((feature) => feature.startsWith(WANTED) && words.test(feature.slice(WANTED.length)));
 
-/** The circumstances that a requirement covers. */
+/** The levels of factors that a requirement covers. */
 const OWN: Readonly<Record<string, RegExp>> = {
   '4.2-from_id': /^only with from_id/,
   '4.2-fractions': /^only times of # digits/,
@@ -246,7 +246,7 @@ const OWN: Readonly<Record<string, RegExp>> = {
   '4.2-r1-zero-width': /^only a window of no width/,
 };
 
-/** Whether it is broken only in circumstances that it does not cover. */
+/** Whether it is broken only at levels of factors that it does not cover. */
 export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
   [...features].some((feature) => feature.startsWith('only ') && !OWN[id]?.test(feature));
 

@@ -107,8 +107,8 @@ function tables(report: Report): readonly Table[] {
     numbers('Seen in the run', ran.seen),
     numbers('Cases by law', ran.laws),
     {
-      title: 'Circumstances, alone or in pairs, in which rules were not tested',
-      head: ['Circumstances', 'Rules'],
+      title: 'Levels of factors, alone or in pairs, in which rules were not tested',
+      head: ['Levels', 'Rules'],
       rows: ran.notLookedAt.map(({ rules, circumstances }) => [circumstances.join('; '), rules.join('; ')]),
       place: 'folded',
     },

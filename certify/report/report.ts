@@ -109,7 +109,7 @@ export const reportSchema = z.object({
       laws: numbers.describe('number of cases of each law'),
       notLookedAt: z
         .array(z.object({ rules: z.array(text), circumstances: z.array(text) }))
-        .describe('circumstances, alone or in pairs, in which rules were not tested'),
+        .describe('levels of factors, alone or in pairs, in which rules were not tested'),
     })
     .describe('checks planned and executed, and counters of the run by name'),
   diagnosis: z.array(diagnosisSchema).describe('failures by cause; empty if nothing failed'),
