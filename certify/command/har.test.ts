@@ -6,6 +6,8 @@ import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { pageText } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
+import { GROUPS } from '../../reference-server/variants/all.ts';
+import { combined } from '../../reference-server/variants/variant.ts';
 import { judgeRecording, targetOfRecording, entryOf, harText, readHar } from './har.ts';
 import { certifyServer, failedOf, resultOf } from '../proof/faults.ts';
 
@@ -39,6 +41,28 @@ test('judges recorded traffic without secrets', async ({ small }) => {
   expect([report.verdict, report.requests]).toEqual(['non-conformant', 0]);
   expect(failedOf(report).join()).toMatch(/^2\.4-next-absent: /);
   expect(resultOf(report, '5-missing').status).toBe('untested');
+});
+
+test('recorded traffic of a correct server behind gateways and guards breaks nothing', async ({ small }) => {
+  const { server = {} } = combined([
+    ...GROUPS['behind a gateway']!,
+    ...GROUPS['with a gateway for odd paths']!,
+  ]);
+  const redactor = createRedactor([]);
+  const entries: object[] = [];
+  await certifyServer(small, server, 'full', {
+    ...{ runs: 1, only: ['5-missing', '5-forbidden', '7.2-invalid_time_range'] },
+    onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+  });
+  const file = join(directory, 'run.har');
+  await writeFile(file, harText(entries));
+  const recording = await readHar(file);
+  const forbidden = recording.exchanges.find(({ status }) => status === 403)!;
+  const byGuard = { ...forbidden, text: '<h1>Blocked</h1>', json: undefined };
+  const exchanges = [...recording.exchanges, byGuard];
+  const report = await judgeRecording({ ...recording, exchanges }, targetOfRecording(recording), {});
+  expect(failedOf(report)).toEqual([]);
+  expect(resultOf(report, '7.2-body').status).toBe('pass');
 });
 
 test('rejects a file that is not HAR with one line', async () => {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { UsageError } from '../../engine/errors.ts';
 import { readJson } from '../../engine/target/usage.ts';
-import { exchangeOf, type Authorization, type Exchange } from '../../engine/client/exchange.ts';
+import { exchangeOf, isPlain, type Authorization, type Exchange } from '../../engine/client/exchange.ts';
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';
 import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
@@ -30,6 +30,7 @@ const entrySchema = z.object({
         params: z.array(nameValue.partial()).optional(),
       })
       .optional(),
+    _isOdd: z.boolean().optional(),
   }),
   response: z.object({
     status: z.number(),
@@ -75,6 +76,8 @@ export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): obje
         cookies: [],
         headers: lines([...Object.entries(request.headers), ...authorizationLines(request)]),
         queryString: lines([...searchParams]),
+        // A gateway may refuse it with any answer.
+        ...(isPlain(request) ? {} : { _isOdd: true }),
         ...(body === undefined
           ? {}
           : { postData: { mimeType: request.headers['content-type'] ?? '', text: body, params: [] } }),
@@ -142,10 +145,15 @@ function exchangeFrom(
 ): Exchange | undefined {
   const { origin, pathname } = new URL(request.url);
   const address = `${origin}${pathname}`;
+  const { method } = request;
+  // Other methods, such as a browser's preflight requests, are not specified.
   const channel =
-    authUrl !== undefined && address === `${authUrl}/oauth/token`
+    method === 'POST' && authUrl !== undefined && address === `${authUrl}/oauth/token`
       ? 'token'
-      : baseUrl !== undefined && address.startsWith(`${baseUrl}/v1/`) && REST_PATH.test(pathname)
+      : method === 'GET' &&
+          baseUrl !== undefined &&
+          address.startsWith(`${baseUrl}/v1/`) &&
+          REST_PATH.test(pathname)
         ? 'rest'
         : undefined;
   // Status 0: the browser blocked the request or it was in flight. 304: the body is not in the file.
@@ -159,17 +167,18 @@ function exchangeFrom(
   const { content } = response;
   const decoded =
     content.encoding === 'base64' ? Buffer.from(content.text ?? '', 'base64').toString() : content.text;
-  const form = channel === 'token' && request.method === 'POST' ? formOf(request.postData) : undefined;
+  const form = channel === 'token' ? formOf(request.postData) : undefined;
   delete headers['authorization'];
   return exchangeOf({
     seq: index + 1,
     request: {
       channel,
-      method: request.method,
+      method,
       url: request.url,
       headers,
       authorization,
       ...(form ? { form } : {}),
+      suspicious: request._isOdd,
     },
     status: response.status,
     headers: response.headers.map(({ name, value }) => [name.toLowerCase(), value] as const),
@@ -196,6 +205,9 @@ const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '7.2-no-unprovoked-5xx',
 ]);
 
+/** A guard may have refused it, and a recording cannot be asked again. */
+const isByGuard = ({ status, json }: Exchange): boolean => [403, 429].includes(status) && json === undefined;
+
 /** Recorders often remove tokens; a removed token cannot be judged. */
 const isRedacted = ({ json }: Exchange): boolean => {
   const token = member(json, 'access_token');
@@ -218,7 +230,9 @@ export async function judgeRecording(
 ): Promise<Report> {
   await using kit = new Kit(target, kitOptions(options));
   const began = performance.now();
-  const judged = exchanges.filter((exchange) => exchange.request.channel === 'rest' || !isRedacted(exchange));
+  const judged = exchanges.filter((exchange) =>
+    exchange.request.channel === 'rest' ? !isByGuard(exchange) : !isRedacted(exchange),
+  );
   for (const exchange of judged) kit.judgeRecorded(exchange, NOT_FROM_RECORDS);
   const seen = REQUIREMENTS.map(({ id }) => id).filter((id) => kit.ledger.checks.has(id));
   kit.ledger.end({ title: 'recorded traffic', ids: seen, state: 'done', isSupplement: false });
