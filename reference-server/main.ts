@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `npm run reference-server`: starts a reference server. */
 import { calledFrom, missingPackage } from '../engine/package.ts';
-import { parseFlags } from './flags.ts';
+import { parseFlags } from './command/flags.ts';
 
 // Paths are relative to the directory where the command was called.
 process.chdir(calledFrom('reference-server')('.'));
@@ -10,7 +10,7 @@ try {
   const flags = parseFlags(process.argv.slice(2), process.env);
   // Imported only here: the database is an optional dependency of the package.
   if (flags?.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
-  else if (flags) await (await import('./serve.ts')).serve(flags);
+  else if (flags) await (await import('./command/serve.ts')).serve(flags);
 } catch (error) {
   const missing = missingPackage(error);
   console.error(
@@ -21,7 +21,7 @@ try {
 
 /** Prints headings to standard error, so that standard output has only names. */
 async function listFaults(id?: string): Promise<void> {
-  const { namesOf } = await import('./fault-by-name.ts');
+  const { namesOf } = await import('./command/fault-by-name.ts');
   for (const { heading, names } of namesOf(id)) {
     console.error(`# ${heading}`);
     console.log(names.join('\n'));

@@ -1,12 +1,12 @@
 /** The reference server as a command: opens a database, loads its data, and serves until a signal. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
-import { onShutdown } from '../engine/process.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { onShutdown } from '../../engine/process.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import type { Behaviour } from './fault-by-name.ts';
 import type { Flags } from './flags.ts';
-import { listen } from './http/http.ts';
-import type { Observer } from './http/outcome.ts';
+import { listen } from '../http/http.ts';
+import type { Observer } from '../http/outcome.ts';
 import {
   defaultProvisioning,
   loadProvisioning,
@@ -14,10 +14,10 @@ import {
   provisioningOfDatasets,
   type ProvisioningSet,
   readProvisioning,
-} from './run/provisioning.ts';
-import type { Outage } from './store/postgres-embedded.ts';
-import { type ServerOptions, startServer } from './run/start.ts';
-import { changedTarget, type ReferenceTarget, writeTargetFile } from './run/target.ts';
+} from '../run/provisioning.ts';
+import type { Outage } from '../store/postgres-embedded.ts';
+import { type ServerOptions, startServer } from '../run/start.ts';
+import { changedTarget, type ReferenceTarget, writeTargetFile } from '../run/target.ts';
 
 /** How long to wait for requests in flight at the end. */
 const DRAIN_MS = 10_000;
@@ -114,7 +114,7 @@ async function load(database: Database, flags: Flags): Promise<Provisioned> {
 async function serverOptions(flags: Flags): Promise<ServerOptions> {
   const { rateLimit, rateAlgorithm, rateBurst, signingKey, publicUrl, publicAuthUrl } = flags;
   const { events, eventsDir, webhook, accessLog: log } = flags;
-  const { accessLog, createMetrics } = await import('./run/observation.ts');
+  const { accessLog, createMetrics } = await import('../run/observation.ts');
   const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
   return {
     host: flags.host,

@@ -1,14 +1,14 @@
 /** `--fault NAME` and `--list-faults`: faults and variants by name. */
-import { UsageError } from '../engine/errors.ts';
-import type { Target } from '../engine/target/target.ts';
-import { nearest } from '../engine/target/usage.ts';
-import { THEMES } from './faults/all.ts';
-import type { Fault } from './faults/fault.ts';
-import type { ServerOptions } from './run/start.ts';
-import { ALONE } from './variants/alone.ts';
-import { GROUPS } from './variants/all.ts';
-import { LIVE } from './variants/live.ts';
-import type { Variant } from './variants/variant.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { Target } from '../../engine/target/target.ts';
+import { nearest } from '../../engine/target/usage.ts';
+import { THEMES } from '../faults/all.ts';
+import type { Fault } from '../faults/fault.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { ALONE } from '../variants/alone.ts';
+import { GROUPS } from '../variants/all.ts';
+import { LIVE } from '../variants/live.ts';
+import type { Variant } from '../variants/variant.ts';
 
 export interface Behaviour {
   readonly name: string;

@@ -19,9 +19,9 @@ import {
   notEmpty,
   valueParser,
   wholeNumber,
-} from '../engine/command-line.ts';
-import { UsageError } from '../engine/errors.ts';
-import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from './http/rate-limit.ts';
+} from '../../engine/command-line.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from '../http/rate-limit.ts';
 
 export interface Flags {
   readonly port: number;

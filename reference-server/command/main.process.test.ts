@@ -1,5 +1,5 @@
 /** The command `npm run reference-server`, in separate processes. */
-import { FULL } from '../fixtures/own-tests/tiers.ts';
+import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
@@ -9,9 +9,9 @@ import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
 import pg from 'pg';
 import { faultByName } from './fault-by-name.ts';
-import { defaultProvisioning, TENANTS } from './run/provisioning.ts';
-import { mintToken, screeningsUrl, send, test as base, walk } from './testing.ts';
-import type { ReferenceTarget } from './run/target.ts';
+import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
+import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
+import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 const MAIN = ['--import', 'tsx', 'reference-server/main.ts'];

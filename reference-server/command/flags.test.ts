@@ -1,6 +1,6 @@
 /** Every usage error is reported in one line. */
 import { expect, test } from '@playwright/test';
-import { UsageError } from '../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { parseFlags } from './flags.ts';
 
 for (const [line, message] of [
