@@ -19,7 +19,11 @@ interface Judged {
 export function judgePlay(situation: Situation, play: Play): Judged {
   const open = whyUntested(situation, play);
   if (open !== undefined) return { status: 'untested', reason: open, failures: [] };
-  const own = [...(situation.judge?.(play) ?? []), ...soldFindings(situation, play), ...endFindings(play)];
+  const own = [
+    ...(situation.judge?.(play) ?? []),
+    ...soldFindings(situation, play),
+    ...endFindings(situation, play),
+  ];
   const gaveUp = givenUp(situation, play);
   // Giving up is only reported if its cause is not.
   const failures = own.length === 0 && gaveUp && situation.givingUp !== 'allowed' ? [gaveUp] : own;
@@ -69,11 +73,12 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   );
 }
 
-/** A client that had to be stopped; a warning if the server failed, since it may have been backing off. */
-function endFindings({ requests, stopped }: Play): readonly ClientFailure[] {
+/** A client that had to be stopped; a warning if it may have been backing off: the server failed, or it must not connect. */
+function endFindings({ impossible }: Situation, { requests, stopped }: Play): readonly ClientFailure[] {
   if (stopped === undefined) return [];
   const asked = pageRequests(requests);
   const last = asked.slice(-5);
+  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
   if (stopped === 'storm') {
     const received = `${several(asked.length, 'request')} for pages, and no end`;
     return [finding('an end after a few retries', received, last)];
@@ -83,7 +88,7 @@ function endFindings({ requests, stopped }: Play): readonly ClientFailure[] {
       'an end in bounded time',
       'none: the client made no progress within the timeout (--timeout), and was stopped',
       last,
-      (last.at(-1)?.status ?? 0) >= 500 ? 'SHOULD' : undefined,
+      mayBackOff ? 'SHOULD' : undefined,
     ),
   ];
 }
@@ -223,7 +228,7 @@ const RULES: readonly JudgedRule[] = [
     level: 'MUST',
     title: 'whatever the server does, the client ends by itself after a bounded number of requests',
     lookAt: ['every loop around a request: it counts its tries'],
-    judge: (situation, play) => graver(situation, play, endFindings(play)),
+    judge: (situation, play) => graver(situation, play, endFindings(situation, play)),
   },
   {
     name: 'secret-kept',

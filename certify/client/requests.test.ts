@@ -1,8 +1,11 @@
-/** Judging waits: constant ones are reported, and every correct backoff is accepted. */
+/** Judging waits: constant ones are reported, and every correct backoff is accepted, long ones before a broken connection too. */
 import { expect, test } from '@playwright/test';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Recorded } from './record.ts';
+import { judgePlay } from './judge.ts';
 import { backoffFindings, tooEarly } from './requests.ts';
+import { SITUATIONS } from './situations/all.ts';
+import type { Play } from './situation.ts';
 
 const request = (number: number, atMs: number, status: number, page = 1): Recorded => ({
   number,
@@ -93,4 +96,14 @@ test('reports a request before the time of Retry-After, but not one already in f
   );
   expect(at(100.5)).toEqual([]);
   expect(at(2_090)).toEqual([]);
+});
+
+test('a client that still tries to connect to a server with a false certificate breaks no MUST', () => {
+  const situation = SITUATIONS.find(({ name }) => name === 'tls-another-name')!;
+  const play: Partial<Play> = {
+    requests: [],
+    stopped: 'silent',
+    ended: { stderr: '', status: undefined } as Play['ended'],
+  };
+  expect(judgePlay(situation, play as Play).status).toBe('warn');
 });
