@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { calledFrom } from '../engine/package.ts';
 import { command, parseOwnFlags } from '../engine/command-line.ts';
 import { makeKeys } from './report/certificate.ts';
-import { makeFolder } from './render/write.ts';
+import { makeFolder } from '../engine/files.ts';
 
 const at = calledFrom('keys');
 
@@ -18,7 +18,7 @@ const { directory } = parseOwnFlags<{ directory: string }>(
 
 const keys = await makeKeys();
 try {
-  await makeFolder(at(directory));
+  makeFolder(at(directory));
   for (const kind of ['private', 'public'] as const) {
     const path = join(at(directory), `${kind}.jwk`);
     // An existing key may have signed certificates, so it is not overwritten.

@@ -1,5 +1,6 @@
 /** Section 6: every screening as an event in its tenant's outbox, in the order of storage, and its delivery to sinks. */
-import { appendFile, rm, mkdir, open, writeFile } from 'node:fs/promises';
+import { makeFolder } from '../engine/files.ts';
+import { appendFile, rm, open, writeFile } from 'node:fs/promises';
 import type { Connections } from './store/connections.ts';
 import { dirname, join, resolve } from 'node:path';
 
@@ -163,7 +164,7 @@ function filesSink(path: string, fileOf: (tenantId: string) => string): Sink {
     batch: 10_000,
     async prepare(tenantId, resumed) {
       const file = fileOf(tenantId);
-      await mkdir(dirname(file), { recursive: true });
+      makeFolder(dirname(file));
       if (resumed) return removePartialLine(file);
       await rm(file, { force: true });
       await writeFile(file, '', { mode: 0o600 });

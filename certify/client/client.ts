@@ -2,9 +2,10 @@
 import { integerOf, isObject, member, parseJson, type Json } from '../../engine/client/json.ts';
 import type { Given, World } from './stage.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { makeFolder } from '../../engine/files.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
 import { spawnGuarded } from '../../engine/process.ts';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -121,7 +122,7 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
   createInterface({ input: process.stdin }).on('line', (line) => typed.push(line));
 
   return async (given, signal, situation) => {
-    await mkdir(directory, { recursive: true });
+    makeFolder(directory);
     const [output, status] = ['ndjson', 'status'].map((end) => join(directory, `${situation}.${end}`)) as [
       string,
       string,

@@ -3,7 +3,8 @@
 import { join } from 'node:path';
 import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
 import { KIT_NAME, KIT_VERSION, calledFrom } from '../../engine/package.ts';
-import { prepareDirectory, writeFiles } from '../render/write.ts';
+import { prepareDirectory } from '../../engine/files.ts';
+import { writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
 import { clientByHand, type Client, commandClient } from './client.ts';
 import { certifyClient } from './certify-client.ts';

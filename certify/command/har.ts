@@ -1,7 +1,7 @@
 /** HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): `--har` writes every exchange, `--from-har` reads them. */
 import { z } from 'zod';
 import { UsageError } from '../../engine/errors.ts';
-import { readJson } from '../../engine/target/usage.ts';
+import { readJson } from '../../engine/files.ts';
 import { exchangeOf, isPlain, type Authorization, type Exchange } from '../../engine/client/exchange.ts';
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';

@@ -8,7 +8,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { missingPackage } from '../../engine/package.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
-import { readText } from '../../engine/target/usage.ts';
+import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
 import {
@@ -29,7 +29,7 @@ import type { ReferenceServer } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
 import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
-import { prepareDirectory, prepareFile, writeAtomically, writeReport } from '../render/write.ts';
+import { writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
 

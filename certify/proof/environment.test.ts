@@ -8,9 +8,8 @@ import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
 import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
-import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
+import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
 import type { Report } from '../report/report.ts';
-import { fastClock } from '../../fixtures/own-tests/fast-clock.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { answers } from '../../reference-server/run/alter.ts';
 

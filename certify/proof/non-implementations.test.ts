@@ -9,8 +9,7 @@ import {
   neverEnding,
 } from '../../reference-server/non-implementations/servers.ts';
 import type { Address } from '../../reference-server/non-implementations/tools.ts';
-import { certifyServer, resultOf, type Mode } from './faults.ts';
-import { fastClock } from '../../fixtures/own-tests/fast-clock.ts';
+import { certifyServer, resultOf, type Mode, fastClock } from './faults.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';

@@ -15,7 +15,8 @@ import { keep } from '../render/history.ts';
 import { showProgress } from '../command/progress.ts';
 import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
-import { writeAtomically, writeReport } from '../render/write.ts';
+import { writeAtomically } from '../../engine/files.ts';
+import { writeReport } from '../render/write.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = answers((answer, request) => {

@@ -6,7 +6,6 @@ import { expect } from '@playwright/test';
 import { compareInstants, instant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
-import { fastClock } from '../../fixtures/own-tests/fast-clock.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf, verifying } from '../../reference-server/faults/bearer.ts';
@@ -15,7 +14,7 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
 import { certify, selectIds } from '../certify.ts';
-import { failedOf, resultOf } from './faults.ts';
+import { failedOf, resultOf, fastClock } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
 

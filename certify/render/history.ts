@@ -2,13 +2,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
+import { makeFolder, writeAtomically } from '../../engine/files.ts';
 import { readBaseline, type Baseline } from '../report/changes.ts';
 import type { Report, Status } from '../report/report.ts';
 import { table } from './html.ts';
 import { markup, oneLine } from './markup.ts';
 import { STATUS_MARK, VERDICT_STATUS } from './results.ts';
 import { page } from './style.ts';
-import { makeFolder, writeAtomically } from './write.ts';
 
 const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
@@ -34,7 +34,7 @@ export async function lastRun(directory: string): Promise<Baseline | undefined> 
 }
 
 export async function keep(directory: string, report: Report): Promise<void> {
-  await makeFolder(directory);
+  makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
   const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
   const nights = await Promise.all(

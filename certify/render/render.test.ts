@@ -20,7 +20,8 @@ import {
 } from './sample.testing.ts';
 import { COLOURS } from './style.ts';
 import { terminal } from './terminal.ts';
-import { prepareDirectory, writeReport } from './write.ts';
+import { prepareDirectory } from '../../engine/files.ts';
+import { writeReport } from './write.ts';
 
 interface Element {
   readonly name: string;

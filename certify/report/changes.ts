@@ -1,7 +1,8 @@
 /** Comparison with an earlier run (`--baseline`), and the state of known failures (`--known-failures`). */
 import { z } from 'zod';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
-import { noSuch, readJson } from '../../engine/target/usage.ts';
+import { readJson } from '../../engine/files.ts';
+import { noSuch } from '../../engine/target/usage.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
 /** Only the members used here, because another version of the kit may have written the report. */

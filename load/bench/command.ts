@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { prepareDirectory } from '../../certify/render/write.ts';
+import { prepareDirectory } from '../../engine/files.ts';
 import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { textTable } from '../scenarios/format.ts';

@@ -1,6 +1,6 @@
 /** `npm run load -- SCENARIO`: runs a scenario on a target and writes its result, or writes files for a cluster. */
 import { dirname } from 'node:path';
-import { prepareDirectory, reasonOf } from '../../certify/render/write.ts';
+import { prepareDirectory, reasonOf } from '../../engine/files.ts';
 import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';

@@ -1,7 +1,7 @@
 /** Writes a result: load-SCENARIO.json, load-SCENARIO.html as a self-contained page, and the lines for the terminal. */
 import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
-import { makeFolder, writeAtomically } from '../../certify/render/write.ts';
+import { makeFolder, writeAtomically } from '../../engine/files.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { sum } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
@@ -16,7 +16,7 @@ export const presentable = (result: LoadResult, secrets: readonly string[]): Loa
 
 /** Writes a redacted result and returns the path of the JSON file. */
 export async function writeResult(result: LoadResult, directory: string): Promise<string> {
-  await makeFolder(directory);
+  makeFolder(directory);
   const base = join(directory, `load-${result.scenario}`);
   await writeAtomically(`${base}.json`, `${JSON.stringify(result, null, 2)}\n`);
   await writeAtomically(`${base}.html`, resultHtml(result));

@@ -1,15 +1,6 @@
 /** The command line of the reference server. */
 import { createPrivateKey } from 'node:crypto';
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import {
@@ -21,6 +12,7 @@ import {
   wholeNumber,
 } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { makeFolder } from '../../engine/files.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from '../http/rate-limit.ts';
 
 export interface Flags {
@@ -162,13 +154,6 @@ const folder = path("it can't be written to", (directory) => {
   makeFolder(directory);
   accessSync(directory, constants.W_OK);
 });
-
-/** Creates one level at a time: with `recursive`, Node does not return for a path below /proc. */
-function makeFolder(directory: string): void {
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return;
-  if (dirname(directory) !== directory) makeFolder(dirname(directory));
-  mkdirSync(directory);
-}
 
 const log = path("it can't be written to", (file) => {
   makeFolder(dirname(file));

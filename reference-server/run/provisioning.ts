@@ -1,6 +1,6 @@
 /** Tenants, clients and screenings of a server, from files or by default. */
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ import {
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
-import { readJson } from '../../engine/target/usage.ts';
+import { makeFolder, readJson } from '../../engine/files.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
@@ -198,7 +198,7 @@ export async function loadProvisioning(
   options: LoadOptions = {},
 ): Promise<Provisioned> {
   const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'screenings-data-')));
-  await mkdir(directory, { recursive: true });
+  makeFolder(directory);
   const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
   await using connections = database.connect();
   const idOf = (role: ClientRole): string | undefined =>

@@ -1,8 +1,9 @@
 /** What a run leaves for the next one in the file of `keepToken`: a token, `next` URLs, and screenings. */
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { SupplyUnusable } from '../../errors.ts';
+import { makeFolder } from '../../files.ts';
 import type { RunContext } from './context.ts';
 
 const keptSchema = z.object({
@@ -46,7 +47,7 @@ export async function keep(run: RunContext, change: Partial<Kept>): Promise<void
   const earlier = await keptByEarlierRun(run);
   const kept = Object.assign(await run.once('kept by this run', async () => ({ ...earlier })), change);
   try {
-    await mkdir(dirname(file), { recursive: true });
+    makeFolder(dirname(file));
     await writeFile(file, `${JSON.stringify(kept)}\n`, { mode: OWNER_ONLY });
     // writeFile sets the mode of new files only.
     await chmod(file, OWNER_ONLY);
