@@ -1,11 +1,10 @@
 #!/usr/bin/env node
 /** `npm run verify -- certificate.jws --key public.jwk [--report report.json]`: exits with 0 (verified), 1 (not) or 2 (usage). */
-import { readFile } from 'node:fs/promises';
-import { UsageError } from '../engine/errors.ts';
+import { command, parseCommand, runCommand } from '../engine/command-line.ts';
+import { readText } from '../engine/files.ts';
 import { calledFrom } from '../engine/package.ts';
-import { command, parseOwnFlags } from '../engine/command-line.ts';
-import { NotVerified, readKey, verify } from './report/certificate.ts';
 import { visible } from './render/markup.ts';
+import { NotVerified, readKey, verify } from './report/certificate.ts';
 
 const at = calledFrom('verify');
 
@@ -17,17 +16,27 @@ const parser = command(
   .requiredOption('--key <file>', 'public key of the certifier (a JWK)')
   .option('--report <file>', 'the report.json that the certificate belongs to')
   .addHelpText('after', '\nExit status: 0 verified (whatever the verdict), 1 not verified, 2 wrong usage');
-const { key, report } = parseOwnFlags<{ key: string; report?: string }>(parser);
 
-const read = (path: string): Promise<Buffer> =>
-  readFile(at(path)).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`can't read ${path} (${error.code ?? error.message})`);
+interface Flags {
+  readonly key: string;
+  readonly report?: string;
+}
+
+await runCommand('verify', async () => {
+  const flags = parseCommand<Flags>(parser, process.argv.slice(2));
+  if (!flags) return 0;
+  return await verifyFiles(parser.args[0]!, flags).catch((error: unknown) => {
+    if (!(error instanceof NotVerified)) throw error;
+    console.error(`verify: NOT VERIFIED: ${error.message}`);
+    return 1;
   });
+});
 
-try {
-  const jwk = readKey(String(await read(key)), key, 'public');
-  const certificate = String(await read(parser.args[0]!));
-  const statement = await verify(certificate, jwk, report === undefined ? undefined : await read(report));
+async function verifyFiles(file: string, { key, report }: Flags): Promise<number> {
+  const read = (path: string, label: string): Promise<string> => readText(at(path), label, path);
+  const jwk = readKey(await read(key, '--key'), key, 'public');
+  const reportJson = report === undefined ? undefined : Buffer.from(await read(report, '--report'));
+  const statement = await verify(await read(file, 'the certificate'), jwk, reportJson);
   const {
     target,
     verdict,
@@ -53,8 +62,5 @@ try {
       : 'report     is the one that was certified',
   ];
   console.log(lines.map(visible).join('\n'));
-} catch (error) {
-  if (!(error instanceof NotVerified) && !(error instanceof UsageError)) throw error;
-  console.error(`verify: ${error instanceof NotVerified ? 'NOT VERIFIED: ' : ''}${error.message}`);
-  process.exitCode = error instanceof NotVerified ? 1 : 2;
+  return 0;
 }

@@ -1,4 +1,4 @@
-/** Flags, exit statuses, interruption and exit of every command except `load`. */
+/** Flags, exit statuses, interruption and exit of every command. */
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { KIT_VERSION, commandName } from './package.ts';
 import { UsageError } from './errors.ts';
@@ -27,13 +27,6 @@ export function parseCommand<T extends object>(parser: Command, argv: readonly s
     throw new UsageError(error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' '));
   }
 }
-
-/** Parses the flags of this process; exits after `--help`, `--version` or wrong flags. */
-export const parseOwnFlags = <T extends object>(parser: Command): T =>
-  parser
-    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT.usage))
-    .parse()
-    .opts<T>();
 
 /** Parses a flag's value; an error or undefined becomes a message that names the expected value. */
 export const valueParser =
@@ -93,6 +86,6 @@ export async function runCommand(name: string, main: () => Promise<number>): Pro
     console.error(`${name}: the kit itself failed: ${text}`);
     return EXIT.kit;
   });
-  // Do not wait for open handles of a target or of standard input.
+  // Do not wait for open handles: of a target, of standard input, of a container engine that does not answer.
   process.exit(status);
 }
