@@ -172,7 +172,7 @@ export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): O
   const flags = parseCommand<Flags>(parser, argv);
   if (!flags) return undefined;
   rejectLostFlags(parser.args, flags, env);
-  checkTarget(flags, env);
+  checkAddressFlags(flags, env);
   const { require, failFast = false, failOn, timeout, deadline, ...rest } = flags;
   const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, ...others } = rest;
   if (failOn && !flags.baseline && !flags.knownFailures && !flags.history)
@@ -203,7 +203,7 @@ function rejectLostFlags(words: readonly string[], flags: Flags, env: NodeJS.Pro
 
 const DIRECT = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;
 
-function checkTarget(flags: Flags, env: NodeJS.ProcessEnv): void {
+function checkAddressFlags(flags: Flags, env: NodeJS.ProcessEnv): void {
   const names = Object.keys(DIRECT) as (keyof typeof DIRECT)[];
   const given = names.filter((name) => flags[name] !== undefined);
   const missing = names.filter((name) => flags[name] === undefined);

@@ -10,7 +10,7 @@ import { test } from '../../reference-server/testing.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
 import { resultsOf } from '../render/of-report.ts';
-import { commandLine } from '../render/results.ts';
+import { pastable } from '../render/results.ts';
 import { renderingsOf } from '../render/sample.testing.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { certifyFault, resultOf, targetFor } from './faults.ts';
@@ -78,7 +78,7 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   const shown = report.requirements.flatMap(({ failures: [first] }) => first?.curl ?? []).slice(0, 20);
   for (const [format, rendered] of Object.entries(formats))
     for (const command of [...tokenCommands, ...shown])
-      expect(unescaped(rendered), format).toContain(commandLine(command));
+      expect(unescaped(rendered), format).toContain(pastable(command));
   expect(walks.length).toBeGreaterThan(0);
 
   const directory = test.info().outputPath();

@@ -85,6 +85,12 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   ],
   ['no token at all', '5-expired', () => ({ expiredToken: 'hello' }), /is no JWT/],
   ['a place for tokens that is a folder', '5-expired', () => ({ keepToken: '.' }), /keepToken: can't write/],
+  [
+    'a place for tokens that cannot be made',
+    '5-expired',
+    () => ({ keepToken: '/proc/no/such' }),
+    /can't write/,
+  ],
   ['an empty capture', '6', () => ({ events: 'empty.ndjson' }), /events file is empty/],
   ['a capture of something else', '6', () => ({ events: 'words.txt' }), /no line of the events file is JSON/],
   ['an empty dataset', '4.2-window', () => ({ dataset: 'empty.ndjson' }), /dataset is empty/],

@@ -20,7 +20,7 @@ import {
   number,
   type EvidenceLine,
   type Item,
-  commandLine,
+  pastable,
 } from './results.ts';
 import { SCRIPT, page } from './style.ts';
 import { TIMELINE_STYLE } from './pictures.ts';
@@ -191,7 +191,7 @@ const statusChip = (status: Status): Markup =>
 
 /** A command with a copy button, which the script shows if copying works. */
 const command = (text: string, name: string): Markup =>
-  markup`<div class="command"><code tabindex="0">${commandLine(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
+  markup`<div class="command"><code tabindex="0">${pastable(text)}</code><button type="button" class="copy" aria-label="Copy ${name}" hidden>Copy</button></div>`;
 
 function evidenceRow({ label, texts, kind, picture }: EvidenceLine): Markup {
   const cut = texts.map((text) => clip(text, LONGEST_EVIDENCE));

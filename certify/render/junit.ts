@@ -1,14 +1,6 @@
 /** Renders the report as JUnit XML with one test case per item, in the form that CI systems read. */
 import { clip, markup, oneLine, type Markup } from './markup.ts';
-import {
-  counts,
-  countsText,
-  factsOf,
-  sectionTitle,
-  type Item,
-  type Results,
-  commandLine,
-} from './results.ts';
+import { counts, countsText, factsOf, sectionTitle, type Item, type Results, pastable } from './results.ts';
 
 const LONGEST_TEXT = 4_000;
 const LONGEST_PROPERTY = 2_000;
@@ -21,12 +13,12 @@ function detail({ tokenCommands }: Results, { level, title, blocks }: Item): str
     lines
       .flatMap(({ label, texts: own, kind }) =>
         own
-          .map((text) => (kind === 'command' ? commandLine(text) : clip(text, LONGEST_TEXT)))
+          .map((text) => (kind === 'command' ? pastable(text) : clip(text, LONGEST_TEXT)))
           .map((text, i) => `${(i ? '' : label).padEnd(9)} ${text}`),
       )
       .join('\n'),
   );
-  const tokens = tokenCommands.map((command) => `${'token'.padEnd(9)} ${commandLine(command)}`);
+  const tokens = tokenCommands.map((command) => `${'token'.padEnd(9)} ${pastable(command)}`);
   return [`${level} ${title}`, ...texts, ...tokens].join('\n\n');
 }
 

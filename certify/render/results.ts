@@ -257,7 +257,7 @@ export function wrap(text: string, width: number): readonly string[] {
 const LONGEST_COMMAND = 4_000;
 
 /** Replaces a command that cannot be pasted as one line, because half a command is another command. */
-export const commandLine = (text: string): string =>
+export const pastable = (text: string): string =>
   text.length > LONGEST_COMMAND || text !== visible(text).replace(/[\r\n]/g, ' ')
     ? '# too long to paste as one line: see report.json'
     : text;
@@ -279,7 +279,7 @@ export function labelled(
   const shown = texts.slice(0, MOST_SCRIPT_LINES);
   const lines = shown.flatMap((text) =>
     kind === 'command'
-      ? [commandLine(text)]
+      ? [pastable(text)]
       : kind === 'line'
         ? [cut(oneLine(text), width - INDENT.length - LABEL_WIDTH)]
         : wrap(clip(visible(text), LONGEST_EXCHANGE), width - INDENT.length - LABEL_WIDTH),

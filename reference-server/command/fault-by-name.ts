@@ -1,20 +1,12 @@
 /** `--fault NAME` and `--list-faults`: faults and variants by name. */
 import { UsageError } from '../../engine/errors.ts';
-import type { Target } from '../../engine/target/target.ts';
 import { nearest } from '../../engine/target/usage.ts';
 import { THEMES } from '../faults/all.ts';
-import type { Fault } from '../faults/fault.ts';
-import type { ServerOptions } from '../run/start.ts';
+import type { Behaviour, Fault } from '../faults/fault.ts';
 import { ALONE } from '../variants/alone.ts';
 import { GROUPS } from '../variants/all.ts';
 import { LIVE } from '../variants/live.ts';
 import type { Variant } from '../variants/variant.ts';
-
-export interface Behaviour {
-  readonly name: string;
-  readonly server?: ServerOptions;
-  readonly target?: (target: Target) => Target;
-}
 
 const LISTS: readonly (readonly [heading: string, all: readonly (Fault | Variant)[]])[] = [
   ...Object.entries(THEMES).map(([theme, faults]) => [`faults: ${theme}`, faults] as const),

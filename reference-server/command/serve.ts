@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { onShutdown } from '../../engine/process.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import type { Behaviour } from './fault-by-name.ts';
+import type { Behaviour } from '../faults/fault.ts';
 import type { Flags } from './flags.ts';
 import { listen } from '../http/http.ts';
 import type { Observer } from '../http/outcome.ts';

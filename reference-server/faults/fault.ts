@@ -3,17 +3,21 @@ import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import type { Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../run/start.ts';
 
-export interface Fault {
+/** A server that is not the usual one, and what it changes in the target that the kit is given. */
+export interface Behaviour {
   readonly name: string;
+  readonly server?: ServerOptions;
+  /** Captured events, permission to provoke 429 … */
+  readonly target?: (target: Target) => Target;
+}
+
+export interface Fault extends Behaviour {
   /** Requirements that must fail (SHOULD: warn), each with the pattern that one of its messages must match. */
   readonly trips: Partial<Readonly<Record<RequirementId, RegExp>>>;
   /** Requirements that may fail as well because the same answers violate them. */
   readonly mayTrip?: readonly RequirementId[];
   /** Whether the fault must be found without a dataset and with primary's credentials alone. Default: true. */
   readonly bare?: boolean;
-  readonly server?: ServerOptions;
-  /** Changes the target that the kit is given: captured events, permission to provoke 429 … */
-  readonly target?: (target: Target) => Target;
   /** The fault shows only after enough requests, so proofs also run the checks next to its own in each mode. */
   readonly needsNeighbours?: true;
   /** The fault shows only in a dataset of thousands of screenings. */
@@ -22,8 +26,9 @@ export interface Fault {
 
 type Details = Omit<Fault, 'name' | 'trips'>;
 
-/** A server with details of its fault. */
-const isDetailed = (row: ServerOptions | Details): row is Details => 'server' in row || 'target' in row;
+/** A row of a table of behaviours by name: a server alone, or with details. */
+export const detailed = <D extends Omit<Behaviour, 'name'>>(row: ServerOptions | D): D | Pick<D, 'server'> =>
+  'server' in row || 'target' in row ? (row as D) : { server: row as ServerOptions };
 
 /** Faults that cannot be found with primary's credentials alone. */
 const FULL = { bare: false } as const;
@@ -45,7 +50,7 @@ export function theme(mayTrip: readonly RequirementId[] = []) {
     (rows: Readonly<Record<string, ServerOptions | Details>>): Fault[] =>
       Object.entries(rows).map(([name, row]) => ({
         ...{ name, trips, mayTrip, ...shared },
-        ...(isDetailed(row) ? row : { server: row }),
+        ...detailed(row),
       }));
   return { fails: builder({}), failsFull: builder(FULL), failsLater: builder({ needsNeighbours: true }) };
 }

@@ -1,22 +1,15 @@
 /** A variant: a correct server with unusual behaviour. */
 import type { Target } from '../../engine/target/target.ts';
+import { detailed, type Behaviour } from '../faults/fault.ts';
 import { both } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
-export interface Variant {
-  readonly name: string;
-  readonly server?: ServerOptions;
-  readonly target?: (target: Target) => Target;
-}
+export type Variant = Behaviour;
 
-type Details = Omit<Variant, 'name'>;
-type Named = Readonly<Record<string, ServerOptions | Details>>;
-
-/** A server, or a server with the change of its target file. */
-const isDetailed = (row: ServerOptions | Details): row is Details => 'server' in row || 'target' in row;
+type Named = Readonly<Record<string, ServerOptions | Omit<Variant, 'name'>>>;
 
 export const variants = (rows: Named): readonly Variant[] =>
-  Object.entries(rows).map(([name, row]) => ({ name, ...(isDetailed(row) ? row : { server: row }) }));
+  Object.entries(rows).map(([name, row]) => ({ name, ...detailed(row) }));
 
 /** Variants by group; those of a group can run together in one server. */
 export type Groups = Readonly<Record<string, Named>>;
