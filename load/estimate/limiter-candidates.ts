@@ -4,7 +4,7 @@
  */
 import { LIMITER_KINDS, limiterModel, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
-import { median } from './numbers.ts';
+import { median, smallest } from './numbers.ts';
 import { type Release, releasesOf } from './quota.ts';
 
 /** Timing uncertainty of the target's clock and queues, added to that of each answer. */
@@ -19,7 +19,9 @@ interface Fit {
   readonly best: LimiterSettings;
   /** Range of windows compatible with the answers; for a bucket, of the time to refill its burst. */
   readonly windowMs: readonly [low: number, high: number];
+  /** Contradicting answers: of those that were fitted, and of the later ones. */
   readonly misses: number;
+  readonly surprises: number;
 }
 
 interface Evaluation {
@@ -196,28 +198,33 @@ function windowsBetween(
   return [furthest(1 / STEP), furthest(STEP)];
 }
 
-function fit(seen: readonly Observation[], starts: readonly LimiterSettings[]): Fit | undefined {
+/** `all` also contains the answers after those that are fitted. */
+function fit(
+  seen: readonly Observation[],
+  all: readonly Observation[],
+  starts: readonly LimiterSettings[],
+): Fit | undefined {
   const found = bestStarts(seen, starts).map((start) => descend(seen, start));
-  const least = Math.min(...found.map(({ distance }) => distance));
-  const equal = found
+  const least = smallest(found.map(({ distance }) => distance));
+  // Of several equally good candidates, the one that predicts the later answers best.
+  const [best] = found
     .filter(({ distance }) => distance === least)
-    .sort((a, b) => a.settings.limit - b.settings.limit);
-  // A window that begins with a request repeats at the pace of the probe, as a longer aligned one would.
-  const anchored = equal.filter(({ settings }) => settings.anchored);
-  const best = anchored.length > 0 ? anchored : equal;
-  // Of several equally good candidates, the one with the median limit.
-  const middle = best[best.length >> 1];
-  if (!middle || middle.settings.windowMs < LEAST_WINDOW_MS) return undefined;
-  const [shortest, longest] = windowsBetween(seen, middle.settings, middle.misses);
+    .map((one) => ({ ...one, later: evaluate(all, one.settings).distance }))
+    .sort((a, b) => a.later - b.later);
+  if (!best || best.settings.windowMs < LEAST_WINDOW_MS) return undefined;
+  const { settings, misses } = best;
+  const [shortest, longest] = windowsBetween(seen, settings, misses);
   return {
-    best: { ...middle.settings, windowMs: (shortest + longest) / 2 },
-    windowMs: windowsBetween(seen, middle.settings, middle.misses + EXTRA_MISSES),
-    misses: middle.misses,
+    best: { ...settings, windowMs: (shortest + longest) / 2 },
+    windowMs: windowsBetween(seen, settings, misses + EXTRA_MISSES),
+    misses,
+    // The window may still be corrected, as its error adds up.
+    surprises: Math.max(0, descend(all, evaluate(all, settings)).misses - misses),
   };
 }
 
-/** The best fit of each kind; empty if no request was admitted after a rejection. */
-export function fitAll(seen: readonly Observation[]): Fit[] {
+/** The best fit of each kind to `seen`; empty if no request was admitted after a rejection. */
+export function fitAll(seen: readonly Observation[], all: readonly Observation[]): Fit[] {
   const releases = releasesOf(seen);
   if (!releases[0]) return [];
   const gaps = releases.slice(1).map((one, index) => one.passedMs - releases[index]!.passedMs);
@@ -229,11 +236,12 @@ export function fitAll(seen: readonly Observation[]): Fit[] {
     paceMs: gaps.length < 3 ? undefined : median(gaps),
   };
   const starts = startsOf(hints);
-  return LIMITER_KINDS.flatMap(
-    (kind) =>
-      fit(
-        seen,
-        starts.filter((one) => one.kind === kind),
-      ) ?? [],
-  );
+  return LIMITER_KINDS.flatMap((kind) => {
+    const ofKind = starts.filter((one) => one.kind === kind);
+    const apart = [false, true].map((anchored) =>
+      ofKind.filter((one) => (one.anchored ?? false) === anchored),
+    );
+    const fits = apart.flatMap((some) => fit(seen, all, some) ?? []);
+    return fits.sort((a, b) => a.misses - b.misses || a.surprises - b.surprises).slice(0, 1);
+  });
 }

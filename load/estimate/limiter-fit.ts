@@ -19,6 +19,8 @@ export interface LimiterFinding {
   readonly ratePerSecond?: number;
   /** Range compatible with the answers: of windowSeconds, or of ratePerSecond for a bucket. */
   readonly interval?: readonly [low: number, high: number];
+  /** Answers that the kind was not fitted to, and how many of them it predicts. */
+  readonly prediction?: { readonly asPredicted: number; readonly requests: number };
   /** Whether the Retry-After waits were long enough; absent if none was named or waited out. */
   readonly retryAfterHonest?: boolean;
   readonly retryAfter?: RetryAfter;
@@ -55,6 +57,13 @@ interface RetryAfter {
 
 /** Share of contradicting answers above which a kind is ruled out. */
 const TOLERATED = 0.012;
+
+/** Share of the answers after the fit that may contradict it. */
+const UNPREDICTED = 0.05;
+
+/** Whether there were answers that the fit had to predict, and it did. */
+export const isMet = ({ asPredicted, requests }: NonNullable<LimiterFinding['prediction']>): boolean =>
+  requests > 0 && requests - asPredicted <= UNPREDICTED * requests;
 
 /** Admissions closer than this are blurred if the kind contradicts any answer. */
 const CLOSE_MS = 10;
@@ -99,7 +108,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   );
   if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...noKind };
 
-  const fits = fitAll(seen);
+  const fits = fitAll(seen, [...all, ...pressed]);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
   const least = smallest(fits.map((fit) => fit.misses));
   // Noise can make the right kind miss an answer, so a few more misses than the best are allowed.
@@ -115,7 +124,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const apartMs = windowMs / limit;
   const isBlurred =
     median(seen.map(({ slackMs }) => slackMs)) > apartMs || (winner.misses > 0 && apartMs < CLOSE_MS);
-  const isOpen = tied || cutBy !== undefined || isBlurred;
+  const later = waited.length + pressed.length;
+  const prediction = { asPredicted: later - winner.surprises, requests: later };
+  const isOpen = tied || cutBy !== undefined || isBlurred || !isMet(prediction);
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
   const similar = LIMITER_KINDS.filter((other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > SIMILAR);
@@ -130,6 +141,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
       ? { burst: limit, ratePerSecond: perSecond(windowMs) }
       : { limit, windowSeconds: seconds(windowMs) }),
     interval: [low!, high!] as const,
+    ...(later > 0 ? { prediction } : {}),
   };
   return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
 }

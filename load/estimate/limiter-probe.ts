@@ -275,7 +275,13 @@ function* plan(
     for (let waits = 0; waits < WAITS; waits += 1) {
       if (!refused) yield* burst();
       const { retryAfterSeconds } = refused ?? {};
-      if (!refused || retryAfterSeconds === undefined) return;
+      if (!refused) return;
+      if (retryAfterSeconds === undefined) {
+        // Answers that the fit has to predict.
+        yield* release();
+        yield* burst();
+        return;
+      }
       const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
       waitedSeconds += retryAfterSeconds;
       if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > LONGEST_WAITS_S) return;

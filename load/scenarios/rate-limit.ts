@@ -9,7 +9,7 @@ import {
   MOST_PAGES,
   type PagesRead,
 } from '../estimate/full-pages.ts';
-import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
+import { identifyLimiter, isMet, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { linesOf } from '../estimate/numbers.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
@@ -79,6 +79,8 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
   if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
+  if (limiter.fromRest === undefined)
+    return 'the first request was rejected already: repeat it once the limit has reset';
   if (cutBy) return `${limits.maxRequests} requests were too few to identify it: raise --max-requests`;
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
@@ -185,7 +187,7 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
 
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
   const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
-  const { fromRest, longRunPerSecond, declared, interval, limit, burst } = limiter;
+  const { fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
   const cost = `${requests} requests in ${watchedSeconds} s; slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
     const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
@@ -208,15 +210,20 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       ? `${limit} requests in ${limiter.windowSeconds} s (${range})`
       : burst !== undefined && `burst of ${burst}, then ${limiter.ratePerSecond}/s (${range})`;
   const others = alternatives.map((other) => NAMES[other]).join(', ');
+  const ofLater = prediction && `${prediction.asPredicted} of ${prediction.requests} later answers`;
+  const isSurprised = prediction !== undefined && !isMet(prediction);
   return linesOf(
     fromRest && `from rest: ${fromRest.admitted} requests admitted within ${fromRest.seconds} s`,
     declared &&
       `RateLimit headers declare ${declared.limit} requests${declared.atLeast ? `, with a reset after ${declared.windowSeconds} s or more` : ` in ${declared.windowSeconds} s`}`,
     longRunPerSecond !== undefined && `under constant overload: ${longRunPerSecond}/s admitted`,
     ...(kind !== 'cannot-tell'
-      ? [`${NAMES[kind]}: ${figures}`, certainty(limiter, kind)]
+      ? [`${NAMES[kind]}: ${figures}`, certainty(limiter, kind), ofLater && `it predicts ${ofLater}`]
       : [
-          others !== '' && `${others} ${reason ? 'are still possible' : 'fit equally well'}`,
+          others !== '' &&
+            (isSurprised
+              ? `at first like ${others}, which predicts only ${ofLater}: maybe a second limit, other clients, or a penalty for rejected requests`
+              : `${others} ${reason ? 'are still possible' : 'fit equally well'}`),
           figures !== false && `if the first: ${figures}`,
         ]),
     retryAfter === undefined
