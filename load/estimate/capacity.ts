@@ -9,6 +9,7 @@ import {
   type Bracket,
   bracketOf,
   collapseOf,
+  confirmedUnless,
   type Figure,
   type Found,
   type HowToRun,
@@ -65,6 +66,7 @@ class Search {
   /** 429 is treated as an error: this target has no quota. */
   #noQuota = false;
   #atOnce: number | undefined;
+  #banSeconds: number | undefined;
   /** From confirmation runs: the highest rate that held, and the lowest that did not. */
   #held = 0;
   #top = Infinity;
@@ -109,8 +111,16 @@ class Search {
     for (let isSeenAbove = false; ;) {
       if (this.#bracket().high === Infinity) {
         isSeenAbove = await this.#double(rate);
-        if (!isSeenAbove && this.#bracket().low === 0 && !(await this.#holdsLow()))
-          return atNoRate(this.#evidence(), slo);
+        if (this.#banSeconds !== undefined) return this.#besideBan();
+        if (!isSeenAbove && this.#bracket().low === 0 && !(await this.#holdsLow())) {
+          // A target that only started slowly, or that fails at higher rates only, holds its lowest rate now.
+          if (!(await this.#confirm(Math.min(startRate, maxRate)))) return atNoRate(this.#evidence(), slo);
+          if (this.#bracket().high <= startRate) {
+            this.#fasterSince = this.#steps.length - 1;
+            rate = startRate * 2;
+            continue;
+          }
+        }
         rate = isSeenAbove ? maxRate : await this.#narrow();
       }
       if (!(await this.#confirm(rate))) {
@@ -137,6 +147,23 @@ class Search {
         if (rate < this.#held * NARROW || this.#left() < confirmSeconds) return this.#heldFigure();
       }
     }
+  }
+
+  /**
+   * Every rate beyond a limit that bans costs a ban, and whether random arrivals meet it is chance: the figure is the
+   * rate that surely held, with a wide interval.
+   */
+  async #besideBan(): Promise<Figure> {
+    const { offered, seconds } = this.#steps.at(-1)!;
+    const verdict = (): Verdict => pooled(this.#evidence(), offered, offered, this.settings.slo);
+    if (verdict() === 'undecided')
+      await this.#run(offered, Math.min(seconds, this.#left()), { pauseSeconds: 0 });
+    this.#predict(this.#steps.at(-1)!);
+    return {
+      ...ordered(offered, offered * UNSETTLED, this.#bracket().high),
+      ...{ limitedBy: 'quota', basis: 'bisection' },
+      ...confirmedUnless(verdict() !== 'holds' && `${offered.toFixed(1)}/s did not hold for long enough`),
+    };
   }
 
   /** Runs a step; the verdict pools all steps at its rate. Throws Ended. */
@@ -192,7 +219,7 @@ class Search {
       }
       // Far above: without a backlog throughout the step, the throughput is not yet the target's limit.
       const { low } = this.#bracket();
-      if (low === 0 && rate <= from) return false;
+      if (this.#banSeconds !== undefined || (low === 0 && rate <= from)) return false;
       const beyond = Math.max(low * 1.2, (step.saturatedAt ?? rate) * OVERLOAD);
       await this.#lookAbove(Math.min(maxRate, Math.max(beyond, rate * NARROW)), overloadSeconds);
       rate = this.#steps.at(-1)!.offered;
@@ -306,7 +333,8 @@ class Search {
       },
     );
     this.#predicted = found?.prediction;
-    if (!found) return;
+    this.#banSeconds = found?.banSeconds;
+    if (!found?.figure) return;
     this.#atOnce = undefined;
     throw new Ended(found.figure);
   }
@@ -318,6 +346,7 @@ class Search {
       prediction: this.#predicted,
       collapse: collapseOf(this.#evidence(), this.settings.slo),
       atOnce: this.#atOnce,
+      banSeconds: this.#banSeconds,
       ...(this.#atOnce === undefined ? {} : { limitedBy: 'quota' as const }),
       gotFaster: this.#fasterSince > 0,
       watchedSeconds: Math.round(this.#load),

@@ -244,6 +244,8 @@ export interface Found {
   readonly quota?: Quota;
   /** Concurrency limit: the next concurrent request is answered 429. */
   readonly atOnce?: number | undefined;
+  /** After a rejection, everything is rejected for about this long. */
+  readonly banSeconds?: number | undefined;
   /** Seconds of load, and answers counted. */
   readonly watchedSeconds: number;
   readonly samples: number;

@@ -109,14 +109,13 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
 }
 
 const isRejected = ({ status }: Sample): boolean => status === 429;
+const decisionsOf = (samples: readonly Sample[]): Decision[] =>
+  samples
+    .filter(({ status }) => status !== 0)
+    .map((one) => ({ atMs: sentMsOf(one), ok: !isRejected(one) }))
+    .sort((a, b) => a.atMs - b.atMs);
 const quotaOfRun = (samples: readonly Sample[], seconds: number): Quota =>
-  quotaOf(
-    samples
-      .filter(({ status }) => status !== 0)
-      .map((one) => ({ atMs: sentMsOf(one), ok: !isRejected(one) }))
-      .sort((a, b) => a.atMs - b.atMs),
-    seconds * 1000,
-  );
+  quotaOf(decisionsOf(samples), seconds * 1000);
 
 /** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
 export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefined =>
@@ -251,6 +250,23 @@ const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 /** Offers a rate for some seconds. */
 type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
 
+/** The quota; or, if a higher rate than the quota is admitted unless requests are rejected, the length of the ban. */
+interface Confirmed {
+  readonly figure?: Figure;
+  readonly prediction?: Prediction | undefined;
+  readonly banSeconds?: number;
+}
+
+/** Bans of one length vary less than this, as a share. */
+const SAME_BAN = 0.15;
+
+/** The length of the bans in an overload run; undefined unless there were several of the same length. */
+function banOf(sent: readonly Decision[]): number | undefined {
+  const waits = releasesOf(sent).map(({ waitedMs }) => waitedMs);
+  const longest = largest(waits, 0);
+  return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest / 1000 : undefined;
+}
+
 /**
  * Measures the quota that rejected requests of a step, at about twice the rate admitted so far, and lets it predict a run
  * below and one above it. Returns undefined if 429 does not follow a quota.
@@ -262,7 +278,7 @@ export async function confirmQuota(
   first: Step,
   samples: readonly Sample[],
   quiet: { readonly acceptedPerSecond: number; readonly idleMs: number },
-): Promise<{ readonly figure: Figure; readonly prediction?: Prediction | undefined } | undefined> {
+): Promise<Confirmed | undefined> {
   const { acceptedPerSecond, idleMs } = quiet;
   const longest = LONGEST_RUN * confirmSeconds;
   let seen = [...samples];
@@ -282,6 +298,7 @@ export async function confirmQuota(
   );
   let seconds = secondsNeeded();
   let isOverloaded = false;
+  let banSeconds: number | undefined;
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
   for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
     const { samples: run } = await offer(rate, Math.min(seconds, left()), COUNTS_ONLY);
@@ -292,6 +309,7 @@ export async function confirmQuota(
     }
     seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
+    banSeconds = banOf(decisionsOf(run));
     isOverloaded = run.filter(isRejected).length >= OVERLOADED * run.length;
     if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
     const [passed, { limit = 1, windowSeconds = 1 }] = [
@@ -334,9 +352,9 @@ export async function confirmQuota(
   const resetSeconds = seen.findLast((one) => one.retryAfterSeconds)?.retryAfterSeconds ?? 0;
   let prediction: Prediction | undefined;
   for (const [share, lasts] of [
-    [BELOW, confirmSeconds],
     // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
     [BEYOND, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
+    [BELOW, confirmSeconds],
   ] as const) {
     const offered = share * perSecond;
     if (left() < lasts + pauseSeconds)
@@ -365,6 +383,7 @@ export async function confirmQuota(
       most = Math.max(most, run.length - perSecond * lasts + (quota.limit ?? 0));
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
+    if (least > 0 && rejected.length === 0 && banSeconds !== undefined) return { banSeconds };
     if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) return undefined;
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };

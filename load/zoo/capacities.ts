@@ -34,6 +34,8 @@ interface Simulated {
   /** The highest rate at which the SLO holds if 429 is an error, for a figure that does not claim a quota. */
   readonly withinSlo?: () => number;
   readonly target: Target;
+  /** A search that finds this ban is right if its interval contains the truth. */
+  readonly banSeconds?: number;
   /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
   readonly truthFromSeconds?: number;
   readonly settings?: Partial<SearchSettings>;
@@ -225,7 +227,7 @@ const CLASSES = {
     const [limit, windowSeconds, outSeconds] = BANS[(index >> 1) % BANS.length]!;
     const create = () => banning(limit, windowSeconds * 1000, outSeconds * 1000);
     const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
-    return simulated(name, index, create, limit / windowSeconds, 300);
+    return { ...simulated(name, index, create, limit / windowSeconds, 300), banSeconds: outSeconds };
   },
   surroundings: (index, random) => SURROUNDINGS[index % SURROUNDINGS.length]!(index, random),
 } satisfies Record<string, DrawCapacity>;
@@ -364,17 +366,26 @@ export const CAPACITY_SERVERS = Object.fromEntries(
 function judged(
   found: Found,
   range: readonly number[],
-  { truthFromSeconds = 0, withinSlo }: Pick<Simulated, 'truthFromSeconds' | 'withinSlo'>,
+  {
+    truthFromSeconds = 0,
+    withinSlo,
+    banSeconds = NaN,
+  }: Pick<Simulated, 'truthFromSeconds' | 'withinSlo' | 'banSeconds'>,
 ) {
   const { requestsPerSecond: rate, interval, confirmed, unconfirmed, watchedSeconds } = found;
   const isQuota = found.basis === 'quota' || !withinSlo || !confirmed;
   const [low, high] = isQuota ? [range[0]!, range.at(-1)!] : [withinSlo(), withinSlo()];
   const nearest = Math.min(high, Math.max(low, rate));
   const error = nearest === 0 ? undefined : rate / nearest - 1;
-  const near = error === undefined ? rate === 0 : Math.abs(error) <= TOLERANCE;
+  const isBan =
+    Math.abs((found.banSeconds ?? NaN) / banSeconds - 1) <= TOLERANCE &&
+    interval[0] <= range[0]! &&
+    interval[1] >= range[0]!;
+  const near = isBan || (error === undefined ? rate === 0 : Math.abs(error) <= TOLERANCE);
   const undecided = !confirmed || watchedSeconds < truthFromSeconds;
   const noticed = [
     ...[found.limitedBy, found.collapse && 'collapse', found.gotFaster && 'got faster'],
+    found.banSeconds !== undefined && `ban of ${found.banSeconds.toFixed(0)} s`,
     confirmed ? 'confirmed' : unconfirmed,
   ];
   return {
