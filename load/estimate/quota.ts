@@ -262,7 +262,10 @@ const SAME_BAN = 0.15;
 
 /** The length of the bans in an overload run; undefined unless there were several of the same length. */
 function banOf(sent: readonly Decision[]): number | undefined {
-  const waits = releasesOf(sent).map(({ waitedMs }) => waitedMs);
+  const waits = releasesOf(sent)
+    // A run that begins with a rejection shows only the rest of a ban.
+    .slice(sent[0]?.ok === false ? 1 : 0)
+    .map(({ waitedMs }) => waitedMs);
   const longest = largest(waits, 0);
   return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest / 1000 : undefined;
 }

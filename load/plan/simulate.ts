@@ -40,10 +40,11 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
   const work = pagesOfPoll(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
   if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
   const random = randomSource(7);
+  const numberOf = poissonNumbers(random, screenings);
   const pollsOfAll = Math.max(2, Math.ceil(MIN_POLLS / tenants)) * tenants;
   const asked = Array.from({ length: pollsOfAll }, (_, index) => ({
     atMs: (Math.floor(index / tenants) * pollSeconds + random() * spreadSeconds) * 1000,
-    pages: Math.max(1, Math.ceil(poisson(random, screenings) / pageSize)),
+    pages: Math.max(1, Math.ceil(numberOf() / pageSize)),
   }));
   const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
   const waits = served.pageMs.sort((a, b) => a - b);
@@ -90,16 +91,30 @@ export function servePolls(
   }
 }
 
-/** Draws a Poisson number by a product of uniform ones; for large means by a normal approximation. */
-function poisson(random: () => number, mean: number): number {
-  if (mean > 200) {
-    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-    return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal));
-  }
-  const least = Math.exp(-mean);
-  let found = 0;
-  for (let product = 1 - random(); product > least; product *= 1 - random()) found += 1;
-  return found;
+/** Range of a Poisson table around the mean, in standard deviations. */
+const RANGE = 9;
+
+/** Returns a function that draws Poisson numbers with this mean, by inversion of the distribution. */
+function poissonNumbers(random: () => number, mean: number): () => number {
+  const [middle, range] = [Math.floor(mean), Math.ceil(RANGE * Math.sqrt(mean + 1))];
+  const least = Math.max(0, middle - range);
+  // Weights relative to that of the mean, which itself may be too small a number.
+  const weights = new Float64Array(middle + range - least + 1);
+  weights[middle - least] = 1;
+  for (let n = middle; n > least; n -= 1) weights[n - 1 - least] = (weights[n - least]! * n) / mean;
+  for (let n = middle + 1; n <= middle + range; n += 1)
+    weights[n - least] = (weights[n - 1 - least]! * mean) / n;
+  for (let index = 1; index < weights.length; index += 1) weights[index]! += weights[index - 1]!;
+  return () => {
+    const at = random() * weights.at(-1)!;
+    let [low, high] = [0, weights.length - 1];
+    while (low < high) {
+      const half = (low + high) >> 1;
+      if (weights[half]! > at) high = half;
+      else low = half + 1;
+    }
+    return least + low;
+  };
 }
 
 /** Workers that serve requests in the order of arrival. Times are computed, so delays of timers do not accumulate. */
