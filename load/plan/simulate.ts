@@ -42,12 +42,17 @@ export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Wa
   const random = randomSource(7);
   const numberOf = poissonNumbers(random, screenings);
   const pollsOfAll = Math.max(2, Math.ceil(MIN_POLLS / tenants)) * tenants;
-  const asked = Array.from({ length: pollsOfAll }, (_, index) => ({
-    atMs: (Math.floor(index / tenants) * pollSeconds + random() * spreadSeconds) * 1000,
+  // Sorted here: without a comparison function, that takes a tenth of the time.
+  const moments = Float64Array.from(
+    { length: pollsOfAll },
+    (_, index) => (Math.floor(index / tenants) * pollSeconds + random() * spreadSeconds) * 1000,
+  ).sort();
+  const asked = Array.from(moments, (atMs) => ({
+    atMs,
     pages: Math.max(1, Math.ceil(numberOf() / pageSize)),
   }));
   const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
-  const waits = served.pageMs.sort((a, b) => a - b);
+  const waits = Float64Array.from(served.pageMs).sort();
   const seconds = (pollsOfAll / tenants) * pollSeconds;
   return {
     quantile: (share) => quantile(waits, share) / 1000,
