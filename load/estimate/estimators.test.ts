@@ -62,6 +62,17 @@ test('capacity: reports none-found if the highest rate holds', async () => {
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
+test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
+  const rest = queueing(exponentialService(4, 20), 1);
+  const cold: VirtualTarget = (atMs) => {
+    const { latencyMs, ...answer } = rest(atMs);
+    return { ...answer, latencyMs: latencyMs + (atMs < 30_000 ? 700 : 0) };
+  };
+  const found = await searchOf(cold, { startRate: 10 });
+  expect(found.requestsPerSecond).toBeGreaterThan(0);
+  expect(found.gotFaster).toBe(true);
+});
+
 test('capacity: one void step does not affect the others', async () => {
   const right = stepsAgainst(queueing(exponentialService(3, 20), 2), 2);
   let steps = 0;

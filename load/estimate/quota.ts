@@ -348,7 +348,9 @@ export async function confirmQuota(
   if (!settled) {
     const { limit: declared, windowSeconds: atLeast } = policy() ?? {};
     const headers = `; RateLimit headers declare ${declared} requests, and a reset after at least ${atLeast} s`;
-    const why = `the window is longer than the run (${quota.releases} resets)`;
+    const why = seen.every(isRejected)
+      ? 'every request was rejected with 429: repeat it once the limit has reset'
+      : `the window is longer than the run (${quota.releases} resets)`;
     return { figure: figureOf(`${why}${declared === undefined ? '' : headers}`) };
   }
   const pauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, longestWait(seen));

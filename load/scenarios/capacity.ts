@@ -87,7 +87,7 @@ const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
 };
 
 function summaryLines(figure: CapacityFigure): string[] {
-  const { requestsPerSecond, slo, prediction, quota, collapse, watchedSeconds, atOnce } = figure;
+  const { requestsPerSecond, slo, prediction, quota, collapse, watchedSeconds, atOnce, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
   const predicted =
@@ -119,6 +119,8 @@ function summaryLines(figure: CapacityFigure): string[] {
       `limits of more than the ${admitted} requests admitted in ${watchedSeconds} s of load are not excluded`,
     quota?.withinSlo !== undefined &&
       `of requests at random times, at most ${slo.errorRate * 100} % are rejected up to ${perSecond(quota.withinSlo)}`,
+    banSeconds !== undefined &&
+      `a request beyond the limit starts a ban: for about ${banSeconds.toFixed(0)} s everything is rejected; higher rates were not tried for long`,
     collapse &&
       `overload reduces the throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only below that rate`,
     figure.gotFaster &&

@@ -140,7 +140,29 @@ const shortRetryAfter =
     };
   };
 
+/** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
+function punishing(perSecond: number, burst: number): VirtualTarget {
+  const spacingMs = 1000 / perSecond;
+  let fullAtMs = 0;
+  return (atMs) => {
+    const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
+    fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
+    const overMs = nextMs - atMs - burst * spacingMs;
+    return overMs > 0 ? rejection(Math.ceil(overMs / 1000)) : ADMITS(atMs);
+  };
+}
+
 const OTHER_LIMITERS: readonly DrawOne[] = [
+  (random) => {
+    const burst = whole(random, 15, 15);
+    const name = `a bucket of ${burst} that rejected requests drain, too`;
+    return { name, target: punishing(10, burst), right: isUnnamed };
+  },
+  () => {
+    const rest = limited(fixedWindow(100, 10_000));
+    const name = 'a bucket per address, and 100 in 10 s per client';
+    return { name, target: leakyBucket(40, 20, false, rest), right: isUnnamed };
+  },
   (random) => {
     const limit = whole(random, 20, 40);
     const windowMs = 2000 + Math.round(3000 * random());
