@@ -1,5 +1,5 @@
 /** The command with clients in two languages, and with one that is started by hand. */
-import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
+import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ test.beforeEach(() => {
   directory = test.info().outputPath();
 });
 
-const run = (...args: readonly string[]): Promise<Ended> => runCommand('certify/client/main.ts', args);
+const run = (...args: readonly string[]): Promise<Ended> => runInChild('certify/client/main.ts', args);
 
 const certified = async (command: string, only: readonly string[] = TELLING) => {
   const ended = await run('--command', command, '--only', only.join(','), '--report-dir', directory);

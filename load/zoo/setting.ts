@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test as base } from '@playwright/test';
-import { runCommand, type Ended } from '../../fixtures/own-tests/run-command.ts';
+import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { TENANT } from '../../reference-server/non-implementations/tools.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
@@ -34,7 +34,7 @@ export const load = (
   args: readonly string[],
   env: Record<string, string> = {},
   meanwhile?: (child: ChildProcess) => unknown,
-): Promise<Ended> => runCommand('load/main.ts', args, env, meanwhile);
+): Promise<Ended> => runInChild('load/main.ts', args, env, meanwhile);
 
 /** Starts a simulated server with a target file and a report directory. */
 export async function setting(settings: SimulatedSettings) {

@@ -1,4 +1,5 @@
 /** The command `npm run reference-server`, in separate processes. */
+import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +15,8 @@ import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.t
 import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
-const MAIN = ['--import', 'tsx', 'reference-server/main.ts'];
+const MAIN = 'reference-server/main.ts';
+const NODE = ['--import', 'tsx', MAIN];
 const SMALL = ['--port', '0', '--postgres', 'embedded', '--screenings', '40'];
 
 interface Started {
@@ -67,7 +69,7 @@ test('prints ready, writes a private target file, runs its outage commands, and 
   run,
 }) => {
   const { child, ended, output, target, directory } = await run(process.execPath, [
-    ...MAIN,
+    ...NODE,
     ...SMALL,
     ...['--auth-port', '0', '--path-prefix', '/api/', '--token-lifetime', '60'],
     ...['--rate-limit', '1000/1s', '--rate-algorithm', 'token-bucket', '--rate-burst', '500'],
@@ -97,7 +99,7 @@ test(
   FULL,
   async ({ run }) => {
     const { target, output } = await run(process.execPath, [
-      ...MAIN,
+      ...NODE,
       ...SMALL,
       ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
       ...['--public-auth-url', 'https://auth.example.com'],
@@ -122,7 +124,7 @@ test(
 
 test('runs with a fault by name, and writes its changes to the target file', FULL, async ({ run }) => {
   const { target, directory } = await run(process.execPath, [
-    ...MAIN,
+    ...NODE,
     ...SMALL,
     '--fault',
     'specversion is 0.3',
@@ -134,7 +136,7 @@ test('runs with a fault by name, and writes its changes to the target file', FUL
 
 test('runs with a fault that the commands of the target file switch on and off', FULL, async ({ run }) => {
   const name = 'during an outage errors have an undocumented code';
-  const { target } = await run(process.execPath, [...MAIN, ...SMALL, '--fault', name]);
+  const { target } = await run(process.execPath, [...NODE, ...SMALL, '--fault', name]);
   const status = await statusOf(target);
   await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
   // An outage of the database would be a 503.
@@ -144,8 +146,8 @@ test('runs with a fault that the commands of the target file switch on and off',
 });
 
 test('--list-faults prints one name per line, which --fault accepts', FULL, async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [...MAIN, '--list-faults']);
-  const names = stdout.trimEnd().split('\n');
+  const { output } = await runInChild(MAIN, ['--list-faults']);
+  const names = output.split('\n').filter((line) => line !== '' && !line.startsWith('# '));
   expect(names.length).toBeGreaterThan(300);
   expect(new Set(names).size).toBe(names.length);
   for (const name of names) expect(faultByName(name).name).toBe(name);
@@ -165,7 +167,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
   try {
     const acknowledged: unknown[] = [];
     for (const first of [100, 200, 300]) {
-      const { child, ended, target } = await run(process.execPath, [...MAIN, ...flags], {
+      const { child, ended, target } = await run(process.execPath, [...NODE, ...flags], {
         DATABASE_URL: url.href,
       });
       const lines = Array.from({ length: 20 }, (_, n) => ({
@@ -217,21 +219,15 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
 }
 
 const WRONG_FLAGS: [args: (port: string) => string[], message: string][] = [
-  [(port) => ['--port', port], 'reference server: listen EADDRINUSE: address already in use 127.0.0.1:'],
-  [() => ['--host', '192.0.2.1', '--port', '0'], 'reference server: listen EADDRNOTAVAIL'],
-  [
-    () => ['--fault', 'specversion is 0.4'],
-    'no fault is called "specversion is 0.4"; did you mean "specversion is 0.3"?',
-  ],
+  [(port) => ['--port', port], 'listen EADDRINUSE: address already in use 127.0.0.1:'],
+  [() => ['--host', '192.0.2.1', '--port', '0'], 'listen EADDRNOTAVAIL'],
+  [() => ['--fault', 'specversion is 0.4'], 'did you mean "specversion is 0.3"?'],
 ];
 for (const [argsOf, message] of WRONG_FLAGS) {
   test(`exits with 2: ${message}`, FULL, async ({ server }) => {
-    const args = [...MAIN, ...argsOf(new URL(server.baseUrl).port)];
-    const failure = (await promisify(execFile)(process.execPath, args).catch((error: unknown) => error)) as {
-      code: number;
-      stderr: string;
-    };
-    expect(failure.code).toBe(2);
-    expect(failure.stderr).toContain(message);
+    const { status, output } = await runInChild(MAIN, argsOf(new URL(server.baseUrl).port));
+    expect(status).toBe(2);
+    expect(output).toMatch(/^reference server: .*\n$/);
+    expect(output).toContain(message);
   });
 }
