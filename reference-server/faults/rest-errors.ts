@@ -4,7 +4,6 @@ import { CODES } from '../../engine/checks/errors.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   answering,
-  answers,
   emptyPage,
   isScreenings,
   jsonBody,
@@ -237,9 +236,7 @@ export const restErrors: readonly Fault[] = [
     'the year 0000 is 500': crashing(matching('from', /^0000/)),
     'the last day of the year 9999 is 500': crashing(matching('to', /^9999-12-31/)),
     'an Origin header is 500': crashing((_, { headers }) => headers['origin'] !== undefined),
-    'an unknown parameter is 500': answers((answer, request) =>
-      isScreenings(request) && queryOf(request).has('unknown') ? refusal('500 internal_error') : answer,
-    ),
+    'an unknown parameter is 500': crashing((query) => query.has('unknown')),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(
