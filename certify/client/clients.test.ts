@@ -66,7 +66,7 @@ const sorted = (next: URL): URL => {
 };
 
 const RIGHT: Readonly<Record<string, Habits>> = {
-  // requests.test.ts tries other waits before retries.
+  // judge-requests.test.ts tries other waits before retries.
   'as it is': {},
   'asks HEAD first': { headFirst: true },
   'the Link header leads on': { onward: linked(linkNext) },

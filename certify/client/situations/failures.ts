@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../requests.ts';
+import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';

@@ -7,7 +7,7 @@ import {
   pages,
   tokenBody,
 } from '../../../reference-server/run/alter.ts';
-import { followFindings } from '../requests.ts';
+import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';

@@ -10,7 +10,7 @@ import {
 } from '../../../reference-server/run/alter.ts';
 import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { repeatedRefusals } from '../requests.ts';
+import { repeatedRefusals } from '../judge-requests.ts';
 import { mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, situationsOf, unless, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';

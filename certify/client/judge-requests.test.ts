@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Recorded } from './record.ts';
 import { judgePlay } from './judge.ts';
-import { backoffFindings, tooEarly } from './requests.ts';
+import { backoffFindings, tooEarly } from './judge-requests.ts';
 import { SITUATIONS } from './situations/all.ts';
 import type { Play } from './situation.ts';
 
