@@ -149,12 +149,12 @@ for (const [title, result, name] of [
     'the framework’s own error answers',
   ],
   [
-    'a testTime that REST spells anew',
+    'a testTime that REST formats again',
     failed(
       '6-same-object',
       'expected testTime: "2026-03-01T01:00:00+01:00", got testTime: "2026-03-01T00:00:00Z"',
     ),
-    'testTime is spelt anew on one of the transports',
+    'testTime is formatted again on one of the transports',
   ],
   [
     'HTML of a gateway, third',

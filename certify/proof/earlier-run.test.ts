@@ -95,7 +95,7 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       },
     ],
     [
-      'ids are given anew to some screenings by a deployment',
+      'a deployment gives some screenings other ids',
       '2.3-id-stable',
       /id \d+ for the screening at .*, as an earlier run saw it.*id \d+/,
       eachItem((item) =>

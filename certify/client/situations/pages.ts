@@ -15,7 +15,7 @@ import { fractional, large, plain, tied, twiceShown, usual, WINDOW } from './blo
 
 const LOOK_AT_NEXT = [
   'the URL of the next request: links.next as it is, not put together from its parameters',
-  'a URL library that decodes and encodes anew: a + in an offset arrives as a space',
+  'a URL library that decodes and encodes again: a + in an offset arrives as a space',
 ];
 
 const spelt = (title: string, spell: (next: URL) => string): SituationRow => ({

@@ -58,7 +58,7 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     right: `outbox: INSERT INTO event (id, json) SELECT id, json FROM screening WHERE id = $1   -- the JSON that GET returns`,
     breaks: '6-same-object',
   },
-  'testTime is spelt anew on one of the transports': {
+  'testTime is formatted again on one of the transports': {
     why: 'The event and the REST object have the same instant with different offsets or digits. One side stores only the instant and prints it in UTC or with fewer zeros; the other passes the captured text on. The dataset, which holds the text as captured, shows which side it is.',
     fix: 'Keep the captured text beside the instant, and print it on both transports.',
     right: `test_time_text text NOT NULL, test_time timestamptz GENERATED ALWAYS AS (…) STORED   -- print the first, compare the second`,

@@ -36,7 +36,7 @@ export const forgedBearer = (token: string, label: string): Authorization =>
   bearerHeader(
     `Bearer ${token}`,
     label,
-    'Bearer ${FORGED_TOKEN:?the kit signs it anew each time: use replay}',
+    'Bearer ${FORGED_TOKEN:?the kit signs another one each time: use replay}',
   );
 
 /** The supplied expired token. Throws Untested if there is none that proves anything. */
