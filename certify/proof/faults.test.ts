@@ -1,8 +1,8 @@
 /**
  * Every fault fails its requirement with the expected words, both with a complete target file and with only addresses
- * and credentials. A second test covers neighbouring requirements: no other one fails, and the first cause is the
- * fault's own requirement. Per seed, one theme runs over sockets and PostgreSQL, the others in process. In the quick
- * tier each fault runs once per seed, and one in four with its neighbours.
+ * and credentials; of the neighbouring requirements no other one fails, and the first cause is the fault's own
+ * requirement. Per seed, one theme runs over sockets and PostgreSQL, the others in process. In the quick tier each
+ * fault runs in one mode per seed, and one in four with its neighbours; the full tier runs both modes with them.
  */
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
@@ -70,7 +70,7 @@ for (const [theme, faults] of Object.entries(THEMES)) {
           const [cause] = report.diagnosis;
           if (cause && !ANOTHER_ROOT.includes(name)) expect(own).toContain(cause.root);
         };
-        // Neighbours include the fault's own requirements: the narrow run, quick alone, is not repeated in the full tier.
+        // A run with the neighbours proves the fault too, so narrow runs are for the quick tier alone.
         const turn = turnOf(name, 4 * modes.length);
         const isTurn = turn % modes.length === at;
         const isWide = fault.needsNeighbours === true || turn === at;
