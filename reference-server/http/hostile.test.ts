@@ -1,3 +1,4 @@
+/** Malformed, oversized and unknown requests get the right status, a JSON body, and no reset. */
 import { connect } from 'node:net';
 import { expect } from '@playwright/test';
 import { mintToken, screeningsUrl, send, test } from '../testing.ts';
