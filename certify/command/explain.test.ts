@@ -25,12 +25,15 @@ test('--list prints one line for every requirement', () => {
 });
 
 test('--explain lists the tests of every requirement, within the given width', () => {
-  for (const { id, title } of REQUIREMENTS) {
-    const text = explain(id, 60);
+  const texts = REQUIREMENTS.map(({ id, title }) => [title, explain(id, 60)] as const);
+  // A call of expect for each of these lines would take longer than all else.
+  const tooLong = texts.flatMap(([, text]) =>
+    text.split('\n').filter((line) => line.length > 60 && line.trim().includes(' ')),
+  );
+  expect(tooLong).toEqual([]);
+  for (const [title, text] of texts) {
     expect(text.replace(/\s+/g, ' ')).toContain(title);
     expect(text).toMatch(/^ {2}tried by {2}\S/m);
-    for (const line of text.split('\n'))
-      expect(line.length <= 60 || !line.trim().includes(' '), line).toBe(true);
   }
   expect(() => explain('4.2-windw')).toThrow('did you mean "4.2-window"?');
 });
