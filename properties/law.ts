@@ -197,7 +197,8 @@ export async function violationOf(
   let received = await law(fetched.fetchPage);
   // An item that arrived during the walk breaks no law: repeat with only the items known by now.
   if (received !== undefined && client !== 'scratch' && !(await kit.oracle(client)).authoritative) {
-    fetched = fetcher(kit, client, kit.client.requests);
+    const { knownBefore } = await kit.oracle(client);
+    fetched = fetcher(kit, client, Math.min(knownBefore, kit.client.requests));
     received = await law(fetched.fetchPage);
   }
   const { last, first, walked } = fetched;

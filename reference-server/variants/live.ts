@@ -47,6 +47,15 @@ const withoutDatasets = (target: Target): Target => ({
 const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
 const REPLICA_LAG_MS = 300;
+
+/** Two replicas in turn; the second one shows later what arrives. */
+const laggingArrivals = (everyMs: number): ServerOptions =>
+  storedPages(() => {
+    const arrived = arrivals(everyMs, longAgo)();
+    let asked = 0;
+    return async (query, ask) =>
+      merged(query, ask, arrived(query, Date.now() - (asked++ % 2) * REPLICA_LAG_MS));
+  });
 const ALL_TIME = { from: instant('0001-01-01T00:00:00Z'), to: instant('9999-12-31T23:59:59Z') };
 
 /** Two replicas in turn; the second one shows later what is stored after the first request. Only in the scratch tenant. */
@@ -147,6 +156,7 @@ export const LIVE: readonly Variant[] = [
   live('a screening arrives late every 50 ms', withAdded(arrivals(50, longAgo))),
   live('a screening arrives late every 2 s', withAdded(arrivals(2_000, longAgo))),
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
+  live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are erased all the while', erasing()),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },

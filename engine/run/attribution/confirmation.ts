@@ -23,19 +23,25 @@ const WITNESSES = 3;
 /** Requirements under which a server failure is reported. */
 const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
 
+/** How much later than another replica one may show what arrives. */
+const LONGEST_LAG_MS = 5_000;
+
 interface ConfirmContext {
+  /** Waits until every replica must show what answers have shown; later items then do not count. */
+  settle(): Promise<void>;
   send(request: RequestOut, options?: SendOptions): Promise<Exchange>;
   readonly oracleOf: OracleOf;
   /** Every page with items so far. */
   readonly pages: readonly Exchange[];
 }
 
-/** Differences between two answers that a newly arrived screening explains. */
 const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|pageSize|r5|repeatable))/;
 
-/** Differences that a deleted screening explains; a lagging replica is not an excuse. */
-const mayHaveMoved = (id: RequirementId): boolean =>
-  COVERAGE.includes(id) || (SELECTION.test(id) && id !== '4.2-repeatable');
+/** Differences between answers that a new screening explains; a replica may show it later than another. */
+const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTION.test(id);
+
+/** Differences that a deleted screening explains. */
+const mayHaveMoved = (id: RequirementId): boolean => mayLag(id) && id !== '4.2-repeatable';
 
 /** Whether a screening appeared that an earlier answer for its range did not have: data arrives during the run. */
 const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
@@ -44,10 +50,18 @@ const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
   const { client, knowledge, ledger } = run;
+  let isSettled = false;
   const context: ConfirmContext = {
     send: (request, options) => client.send(request, options),
     oracleOf: knowledge.oracleOf,
     pages: knowledge.pages,
+    settle: async () => {
+      if (isSettled) return;
+      isSettled = true;
+      knowledge.knownBefore = client.requests + 1;
+      const leftMs = knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+      if (leftMs > 0) await run.clock.sleep(leftMs);
+    },
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   const kept: Finding[] = [];
@@ -64,6 +78,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     ledger.settle(finding, reduced);
     if (reduced) kept.push(reduced);
   }
+  if (isSettled) knowledge.knownBefore = Infinity;
   return kept;
 }
 
@@ -84,14 +99,14 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
   let seen = 1;
   let sent = 1;
   try {
+    const maySettle = mayLag(finding.id) && isBare(exchange, context);
+    if (maySettle) await context.settle();
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
       if (mismatch) seen++;
     }
-    if (needsAgain && seen === 1) return undefined;
-    if (seen < sent && SELECTION.test(finding.id) && isBare(exchange, context) && dataArrives(context))
-      return undefined;
+    if (seen === 1 && (needsAgain || (maySettle && dataArrives(context)))) return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;

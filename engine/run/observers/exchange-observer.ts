@@ -62,7 +62,7 @@ export class ExchangeObserver {
     this.observeObjects(exchange, items);
     observeToken(this.run, exchange);
     knowledge.noteServed(exchange);
-    knowledge.remember(exchange, client.requests);
+    knowledge.remember(exchange, client.requests, this.run.clock.now());
   }
 
   /** From now on the dataset says which screenings exist, but no longer that there are no others. */

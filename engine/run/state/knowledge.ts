@@ -111,6 +111,14 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
+  /** When an answer last showed an unknown screening; in milliseconds since the epoch. */
+  newestAtMs = 0;
+
+  /** See Oracle.knownBefore. */
+  set knownBefore(requests: number) {
+    for (const oracle of this.oracles.values()) if (!oracle.authoritative) oracle.knownBefore = requests;
+  }
+
   /** The largest page size whose answers can be read: smaller for large items. */
   pageSize = MAX_PAGE_SIZE;
   /** The size of an item, as a share of the largest answer. */
@@ -174,7 +182,7 @@ export class Knowledge {
    * Adds the items of a page, except those of another tenant or outside its window. `sent`: the number of requests
    * sent by then; only later ones must show the items too.
    */
-  remember(exchange: Exchange, sent = exchange.seq): void {
+  remember(exchange: Exchange, sent = exchange.seq, nowMs = 0): void {
     const { nextUrl } = isPage(exchange) ? pageOf(exchange) : {};
     if (nextUrl !== undefined && namesTraversal(nextUrl)) {
       this.traversals.set(nextUrl, exchange.request.traversalSeq ?? exchange.seq);
@@ -191,6 +199,7 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
+        if (!oracle.get(id)) this.newestAtMs = nowMs;
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
