@@ -48,7 +48,8 @@ async function difference(
   const query = queryOf(first);
   if ((await kit.oracle()).authoritative || !query) return mismatch;
   const now = await kit.page(query);
-  return prefixMismatch(first, now, kit.knowledge.oracleOf) ? undefined : mismatch;
+  const hasChanged = prefixMismatch(first, now, kit.knowledge.oracleOf) ?? emptied(first, now);
+  return hasChanged ? undefined : mismatch;
 }
 
 function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {

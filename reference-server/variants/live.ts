@@ -1,6 +1,6 @@
 /** Tenants whose screenings change during a run, and tenants with screenings of earlier or other runs. */
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
-import { formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
+import { compareInstants, formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
@@ -95,14 +95,20 @@ const snapshots = (everyMs: number): ServerOptions =>
 /** Erases one screening of this many per second, chosen by id, so that all answers are consistent. */
 const ONE_IN = 400n;
 const MAX_ERASED = 200;
+/** A retention period ends after this many requests: everything before is erased at once. */
+const PURGED_AFTER = 700;
+const KEPT_FROM = instant('2024-08-01T00:00:00Z');
 
 function erasing(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
+    let asked = 0;
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary) return ask(query);
       const { pageSize } = query;
-      const { items, more } = await ask({ ...query, pageSize: pageSize + MAX_ERASED });
+      const isPurged = ++asked > PURGED_AFTER && compareInstants(query.from, KEPT_FROM) < 0;
+      const kept = isPurged ? { from: KEPT_FROM, fromId: undefined } : {};
+      const { items, more } = await ask({ ...query, ...kept, pageSize: pageSize + MAX_ERASED });
       const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
       const left = items.filter(({ id }) => id % ONE_IN >= seconds);
       return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
@@ -158,7 +164,7 @@ export const LIVE: readonly Variant[] = [
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTime of a screening is corrected once', correcting()),
-  live('screenings are erased all the while', erasing()),
+  live('screenings are erased all the while, and half of them at once', erasing()),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
 ];

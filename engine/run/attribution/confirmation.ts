@@ -35,7 +35,7 @@ interface ConfirmContext {
   readonly pages: readonly Exchange[];
 }
 
-const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|pageSize|r5|repeatable))/;
+const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
 
 /** Differences between answers that a new screening explains; a replica may show it later than another. */
 const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTION.test(id);
