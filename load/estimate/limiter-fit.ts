@@ -3,7 +3,7 @@
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
 import type { FullPages } from './full-pages.ts';
-import { median, smallest } from './numbers.ts';
+import { smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
@@ -65,9 +65,6 @@ const UNPREDICTED = 0.05;
 export const isMet = ({ asPredicted, requests }: NonNullable<LimiterFinding['prediction']>): boolean =>
   requests > 0 && requests - asPredicted <= UNPREDICTED * requests;
 
-/** Admissions closer than this are blurred if the kind contradicts any answer. */
-const CLOSE_MS = 10;
-
 /** Share of the answers that a similar kind explains. */
 const SIMILAR = 0.9;
 
@@ -120,13 +117,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const { kind, limit, windowMs } = winner.best;
   // A difference of one answer, which may have been delayed, does not distinguish two kinds.
   const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
-  // If times are less certain than the interval between admissions, kinds that pace differently look the same.
-  const apartMs = windowMs / limit;
-  const isBlurred =
-    median(seen.map(({ slackMs }) => slackMs)) > apartMs || (winner.misses > 0 && apartMs < CLOSE_MS);
   const later = waited.length + pressed.length;
   const prediction = { asPredicted: later - winner.surprises, requests: later };
-  const isOpen = tied || cutBy !== undefined || isBlurred || !isMet(prediction);
+  const isOpen = tied || cutBy !== undefined || !isMet(prediction);
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
   const similar = LIMITER_KINDS.filter((other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > SIMILAR);
