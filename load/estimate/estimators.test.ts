@@ -2,11 +2,11 @@
 import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
-import { probeVirtually } from '../zoo/limiters.ts';
-import { limited, queueing, stepsAgainst, type VirtualTarget } from '../zoo/targets.ts';
+import { probeVirtually, punishing } from '../zoo/limiters.ts';
+import { banning, limited, queueing, stepsAgainst, type VirtualTarget } from '../zoo/targets.ts';
 import { searchCapacity } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
-import { identifyLimiter } from './limiter-fit.ts';
+import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { judgeStep, saturation, shareVerdict } from './step.ts';
 
@@ -71,6 +71,22 @@ test('capacity: confirms that no rate holds only if the first one breaks again',
   const found = await searchOf(cold, { startRate: 10 });
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);
+});
+
+test('capacity: reports the length of a ban, and no ban if rejected requests count', async () => {
+  const banned = await searchOf(banning(60, 5000, 20_000));
+  expect(banned).toMatchObject({ confirmed: true, limitedBy: 'quota' });
+  expect(Math.abs(banned.banSeconds! / 20 - 1)).toBeLessThan(0.1);
+  expect(banned.interval[0]).toBeLessThan(8.1);
+  expect(banned.interval[1]).toBeGreaterThan(8.1);
+  const counting = await searchOf(punishing(10, 20));
+  expect(counting.banSeconds).toBeUndefined();
+  expect(counting.confirmed).toBe(false);
+});
+
+test('limiter: a kind has to predict 95 % of the later answers', () => {
+  expect([93, 96].map((asPredicted) => isMet({ asPredicted, requests: 100 }))).toEqual([false, true]);
+  expect(isMet({ asPredicted: 0, requests: 0 })).toBe(false);
 });
 
 test('capacity: one void step does not affect the others', async () => {

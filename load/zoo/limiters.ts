@@ -141,7 +141,7 @@ const shortRetryAfter =
   };
 
 /** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
-function punishing(perSecond: number, burst: number): VirtualTarget {
+export function punishing(perSecond: number, burst: number): VirtualTarget {
   const spacingMs = 1000 / perSecond;
   let fullAtMs = 0;
   return (atMs) => {
