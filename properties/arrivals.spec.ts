@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { MAX_PAGE_SIZE, orderedItems, pageOf } from '../engine/client/page.ts';
 import { formatInstant, instant, isInside, offsetMinutesOf, shift } from '../engine/data/instant.ts';
+import { differs } from '../engine/checks/mismatch.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
 import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
@@ -20,6 +22,11 @@ import { lawOf, ORDERING, violationOf, type Entry, type Holds } from './law.ts';
 import { returnsStoredOnce, walkIsExact } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
+interface Free extends Stretch {
+  /** The request that showed it to be empty. */
+  readonly asked: RequestOut;
+}
+
 interface Scratch {
   readonly tenantId: string;
   /** Stores screenings; they may become visible later. */
@@ -28,7 +35,7 @@ interface Scratch {
    * Stores a dataset in an empty range of time and waits, up to a limit, until all of it is visible. Returns the
    * visible part, with the precision that the store keeps. Throws if none of it becomes visible.
    */
-  readonly fill: (dataset: Dataset) => Promise<{ readonly from: Stretch; readonly shown: readonly Entry[] }>;
+  readonly fill: (dataset: Dataset) => Promise<{ readonly from: Free; readonly shown: readonly Entry[] }>;
 }
 
 async function scratch(kit: Kit): Promise<Scratch> {
@@ -44,7 +51,7 @@ async function scratch(kit: Kit): Promise<Scratch> {
       throw new SupplyUnusable(`ingest: ${error.message}`);
     });
   const fill: Scratch['fill'] = async (dataset) => {
-    const storeSomewhere = async (): Promise<{ from: Stretch; stored: Entry[] }> => {
+    const storeSomewhere = async (): Promise<{ from: Free; stored: Entry[] }> => {
       const from = await freshStretch(kit, tenantId);
       const stored = screeningsOf(dataset, from);
       await store(stored);
@@ -68,7 +75,7 @@ const DRAWS = 50;
  * A range in which the scratch tenant holds nothing: earlier runs may have left data, and concurrent runs may store
  * some. Drawn with the run's seed. Throws Untested if all drawn ranges are occupied.
  */
-async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
+async function freshStretch(kit: Kit, tenantId: string): Promise<Free> {
   const pick = await kit.once('stretches', async () =>
     randomIntegers(seedFor(kit.options.seed, 'stretches')),
   );
@@ -77,10 +84,11 @@ async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
     const at = shift(instant('1971-01-01T00:00:00Z'), number * STRETCH_SECONDS, 0);
     const [from, to] = [shift(at, -2n, 0), shift(at, STRETCH_SECONDS - 2n, 0)];
     const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
-    const exchange = await kit.client.send(kit.request(tenantId, query, 'scratch'), { unjudged: true });
+    const asked = kit.request(tenantId, query, 'scratch');
+    const exchange = await kit.client.send(asked, { unjudged: true });
     // The traversal reports an error, or a screening outside the window.
     const isTaken = orderedItems(exchange).some(({ at }) => isInside(at, { from, to }));
-    if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH };
+    if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH, asked };
   }
   throw new Untested(
     `the scratch tenant holds screenings in each of ${DRAWS} ranges of three days that were tried; empty it`,
@@ -89,6 +97,7 @@ async function freshStretch(kit: Kit, tenantId: string): Promise<Stretch> {
 
 const LONGEST_LAG_MS = 10_000;
 const LAG_POLL_MS = 100;
+const STALE_POLL_MS = 1_000;
 /** Runs in which something stored never became visible: they do not wait again. */
 const gaveUpWaiting = new WeakSet<Kit>();
 /** Runs in which something stored has become visible: ingest works. */
@@ -246,6 +255,35 @@ test(
         ],
       }),
     );
+  },
+);
+
+/** A correct cache keeps answers for seconds. */
+const LONGEST_CACHED_MS = 60_000;
+
+test(
+  'a window that was empty returns what was stored since',
+  about('4.2-window', { access: 'scratch', isSupplement: true }),
+  async ({ kit, check }) => {
+    const { fill } = await scratch(kit);
+    const steps = [{ gap: 'tie', offsetMinutes: 0, idStep: 1 }] as const;
+    const { from, shown } = await fill({ steps, pageSize: 1, shuffle: 1 });
+    const beganMs = kit.clock.now();
+    kit.ledger.laws.set(check.title, 1);
+    await kit.checkAll('4.2-window', 'a stale answer', async () => {
+      for (;;) {
+        const exchange = await kit.client.send(from.asked, { unjudged: true });
+        if (exchange.status !== 200 || pageOf(exchange).items?.length !== 0) return undefined;
+        const waitedMs = kit.clock.now() - beganMs;
+        if (waitedMs > kit.pollingMs(LONGEST_CACHED_MS)) {
+          const stored = `item ${shown[0]!.id} at ${shown[0]!.testTime}, which another window returns`;
+          const received = `no items, as before it was stored ${Math.round(waitedMs / 1000)} s ago`;
+          const script = ['a window without items', 'an item is stored in it', 'the same window again'];
+          return { ...differs(stored, received), exchange, counterexample: { law: check.title, script } };
+        }
+        await kit.clock.sleep(STALE_POLL_MS, kit.options.signal);
+      }
+    });
   },
 );
 

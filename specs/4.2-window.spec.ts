@@ -117,14 +117,13 @@ test(
   about('4.2-to-exclusive', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    for (const item of atEdges(sample)) {
+    for (const [index, item] of atEdges(sample).entries()) {
       const before = lastBefore(sample, item);
       const from = before ? formatInstant(before.at) : before2s(item.at);
-      for (const to of new Set([item.testTime, formatInstant(item.at)])) {
-        const exchange = await kit.page(widely({ from, to }));
-        kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
-        kit.ledger.count('itemsAtTo');
-      }
+      const to = index % 2 === 0 ? item.testTime : formatInstant(item.at);
+      const exchange = await kit.page(widely({ from, to }));
+      kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
+      kit.ledger.count('itemsAtTo');
     }
     // Later pages must exclude `to` as well.
     const last = sample.densestSlice.at(-1)!;

@@ -1,9 +1,10 @@
 /** A fault for every law, as rare as possible while the law must still find it in nearly every run. */
 import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
+import type { ServiceAnswer } from '../../reference-server/http/http.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { answering, reading, storedPages } from '../../reference-server/run/alter.ts';
+import { answering, middleware, reading, storedPages } from '../../reference-server/run/alter.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
 import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
@@ -204,6 +205,18 @@ export const LAW_FAULTS: readonly LawFault[] = [
   }),
   ...foundBy('a traversal returns what was stored before it once, while more data arrives', 'filled', {
     'pages by OFFSET': byPosition(),
+  }),
+  ...foundBy('a window that was empty returns what was stored since', 'filled', {
+    'empty pages are cached without an end': middleware(() => {
+      const empty = new Map<string, ServiceAnswer>();
+      return async (request, next) => {
+        const known = empty.get(request.path);
+        if (known) return known;
+        const answer = await next(request);
+        if (String(answer.body).startsWith('{"items":[]')) empty.set(request.path, answer);
+        return answer;
+      };
+    }),
   }),
 ];
 

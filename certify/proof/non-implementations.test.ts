@@ -82,7 +82,7 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
     expect(resultOf(report, '4.2-r5-exactly-once').status).toBe('fail');
   });
 
-  for (const how of ['resets', 'hangs', '503'] as const) {
+  for (const how of ['resets', 'hangs', '503', '429'] as const) {
     for (const requests of [1, 40, 200]) {
       const title = `${how} after ${requests} requests, ${mode}`;
       test(title, byTurns(title), async ({ small }) => {

@@ -172,7 +172,7 @@ export class TargetHealth {
       unread.untilMs = exchange.startedAtMs + exchange.durationMs;
       unread.total++;
       if (++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
-      const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}`;
+      const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}, the last one ${exchange.request.method} ${new URL(exchange.request.url).pathname}`;
       const { kind, message } = exchange.transportError!;
       this.giveUp(
         kind === 'timeout'
@@ -274,7 +274,7 @@ export class TargetHealth {
    * Throws Untested if the waits are used up, and TargetGone if nothing else is served either. `isJudged`:
    * observers judge the rejection, which gives the end of the run its evidence.
    */
-  isThrottled(exchange: Exchange, attempt: Attempt, isJudged: boolean): boolean {
+  async isThrottled(exchange: Exchange, attempt: Attempt, isJudged: boolean): Promise<boolean> {
     this.limit.reduce();
     const { request } = exchange;
     const askedMs = retryAfterMs(exchange) ?? 0;
@@ -284,7 +284,13 @@ export class TargetHealth {
     const longestMs = askedMs > guessMs ? LONGEST_WAIT_MS : LONGEST_GUESS_MS;
     if (attempt.throttles++ >= MOST_THROTTLES || attempt.throttledMs > longestMs) {
       if (request.suspicious) return false;
-      throw this.keepsRejecting(request, attempt.throttledMs, waitMs, isJudged && isPlain(request));
+      const isEvidence = isJudged && isPlain(request);
+      throw this.keepsRejecting(
+        request,
+        attempt,
+        waitMs,
+        isEvidence || (await this.isEverythingRejected(request)),
+      );
     }
     const nowMs = this.options.clock.now();
     this.waitedMs += Math.max(0, nowMs + waitMs - Math.max(this.throttledUntilMs, nowMs));
@@ -292,20 +298,27 @@ export class TargetHealth {
     return true;
   }
 
+  /** Whether a request that was served before is rejected too: the other one was not rejected for its content. */
+  private async isEverythingRejected({ channel }: RequestOut): Promise<boolean> {
+    const known = this.served.get(channel);
+    return known !== undefined && (await this.options.probe(known.request)).status === 429;
+  }
+
+  /** `counts`: the next such rejection in a row ends the run. */
   private keepsRejecting(
     { channel }: RequestOut,
-    waitedMs: number,
+    { throttledMs }: Attempt,
     lastMs: number,
-    isJudged: boolean,
+    counts: boolean,
   ): Untested {
     const asked = lastMs > LONGEST_WAIT_MS;
-    const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : waitedMs) / 1000)} s`;
+    const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : throttledMs) / 1000)} s`;
     if (channel === 'token' && this.wrongSecrets > 0)
       return new TargetLocked(
         `429 ${waited} after ${this.wrongSecrets} wrong secrets, because of a lockout or of a rate limit of the token endpoint: shorten the lockout or raise the limit for the run`,
       );
     const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run`;
-    if (!isJudged) return new Untested(why);
+    if (!counts) return new Untested(why);
     const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;
     this.rejectedInARow.set(channel, rejected);
     if (this.served.has(channel) && rejected < REJECTED_IN_A_ROW) return new Untested(why);

@@ -2,7 +2,7 @@
 import { formatInstant, shift } from '../../engine/data/instant.ts';
 import { emptyPage, middleware, onPages, storedPages } from '../run/alter.ts';
 import { brokenBody } from '../faults/rest-errors.ts';
-import type { ServiceAnswer } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
 import {
@@ -67,12 +67,13 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
 ];
 
 /** Fails in the given way after this number of requests, like a server that dies during a run. */
-export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503'): ServerOptions =>
+export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503' | '429'): ServerOptions =>
   middleware(() => {
     let asked = 0;
     return async (request, next) => {
       if ((asked += 1) <= requests) return next(request);
       if (how === '503') return json(503, { code: 'service_unavailable' });
+      if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
       if (how === 'hangs') return new Promise(() => undefined);
       return { status: 200, headers: [], body: brokenBody() };
     };

@@ -1,7 +1,7 @@
 /** A token is accepted until its `exp` (5-valid-token): reports every 401 before that, and its cause. */
-import type { Authorization, Exchange, RequestOut } from '../../client/exchange.ts';
+import type { Authorization, Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
-import { parseQuery, SOME_WINDOW } from '../../client/page.ts';
+import { pageOf, parseQuery, SOME_WINDOW } from '../../client/page.ts';
 import { dateMs } from '../../client/target-clock.ts';
 import { secondsOf, type Token } from '../../client/token.ts';
 import { compareInstants } from '../../data/instant.ts';
@@ -61,7 +61,7 @@ export function observeToken(run: RunContext, exchange: Exchange): void {
     cause: superseded ? LATER_MINT : 'observed',
     mismatch: refusedToken(exchange, token, superseded ? ', after a later one had been minted' : ''),
     exchange,
-    again: () => refusalOf(run, token, 'the same one', '', exchange.request),
+    again: () => refusalOf(run, token, 'the same one', '', exchange),
   });
 }
 
@@ -86,18 +86,22 @@ const isRejected = (run: RunContext, exchange: Exchange): boolean =>
 
 /**
  * Sends a valid request with an unexpired token; the mismatch if it is refused. `label` names the token, `when` its
- * history; without `request` it is one of primary.
+ * history. With `seen`, an earlier exchange, its request, which must not lose all items; otherwise one of primary.
  */
 export async function refusalOf(
   run: RunContext,
   token: Token,
   label: string,
   when = '',
-  request?: RequestOut,
+  seen?: Exchange,
 ): Promise<MismatchWithEvidence | undefined> {
-  const valid = request ?? run.request(await run.tenantOf('primary'), SOME_WINDOW);
+  const valid = seen?.request ?? run.request(await run.tenantOf('primary'), SOME_WINDOW);
   const exchange = await run.client.send({ ...valid, authorization: tokenHeader(token, label) });
   if (!(secondsLeft(token, exchange) > 0)) return undefined;
   if (exchange.status === 200) noteAge(run.ledger, token, exchange);
-  return isRejected(run, exchange) ? { ...refusedToken(exchange, token, when), exchange } : undefined;
+  if (isRejected(run, exchange)) return { ...refusedToken(exchange, token, when), exchange };
+  const [was = 0, is] = [seen, exchange].map((page) => page && pageOf(page).items?.length);
+  return was > 0 && is === 0
+    ? { ...differs(`${was} items, as with another token`, `no items${when}`), exchange }
+    : undefined;
 }

@@ -11,7 +11,8 @@ const keptSchema = z.object({
   target: z.string(),
   /** Empty if none was kept yet. */
   token: z.string(),
-  nexts: z.array(z.object({ url: z.string(), keptAtMs: z.number() })),
+  /** `goesOn`: its page had a next. */
+  nexts: z.array(z.object({ url: z.string(), keptAtMs: z.number(), goesOn: z.boolean().optional() })),
   /** Only screenings that share their instant with no other. */
   screenings: z.array(z.object({ id: z.string().regex(/^-?\d+$/), testTime: z.string() })),
 });
