@@ -7,15 +7,19 @@ import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { tokenOf } from '../../reference-server/faults/bearer.ts';
 import { eachItem } from '../../reference-server/faults/rows.ts';
-import { jsonAnswer, type ServiceAnswer } from '../../reference-server/http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../../reference-server/http/http.ts';
 import {
   answering,
   both,
+  emptyPage,
   isScreenings,
   middleware,
   minting,
   nextQuery,
+  onPages,
+  queryOf,
   refusal,
+  withHeader,
 } from '../../reference-server/run/alter.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -43,8 +47,11 @@ const ownCursors = (process: string, otherwise: () => ServiceAnswer): ServerOpti
     answering(otherwise, (query) => ![null, process].includes(query.get('cursor'))),
   );
 
-/** Rejects tokens that another process minted, with the wrong status. */
-function onlyOwnTokens(): ServerOptions {
+/** Answers requests with tokens that another process minted in a wrong way. */
+function onlyOwnTokens(
+  otherwise: () => ServiceAnswer,
+  where: (request: ServiceRequest) => boolean = () => true,
+): ServerOptions {
   const own = new Set<string>();
   return both(
     minting(() => async (claims, real) => {
@@ -54,9 +61,8 @@ function onlyOwnTokens(): ServerOptions {
     }),
     middleware(() => async (request, next) => {
       const answer = await next(request);
-      return answer.status === 200 && isScreenings(request) && !own.has(tokenOf(request))
-        ? refusal('403 forbidden')
-        : answer;
+      const isOdd = answer.status === 200 && isScreenings(request) && where(request);
+      return isOdd && !own.has(tokenOf(request)) ? otherwise() : answer;
     }),
   );
 }
@@ -74,7 +80,22 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       'a token of the process before is 403',
       '5-valid-token',
       /200: the token lasts \d+ s more.*403 forbidden, issued to an earlier run/,
-      onlyOwnTokens(),
+      onlyOwnTokens(() => refusal('403 forbidden')),
+    ],
+    [
+      'a token of the process before gets empty pages',
+      '5-valid-token',
+      /1 items, as with another token.*no items, issued to an earlier run/,
+      onlyOwnTokens(emptyPage),
+    ],
+    [
+      'a token of the process before is refused for a next',
+      '5-valid-token',
+      /200: the token lasts \d+ s more.*401.*issued to an earlier run/,
+      onlyOwnTokens(
+        () => refusal('401 unauthenticated'),
+        (request) => queryOf(request).has('from_id'),
+      ),
     ],
     [
       'a token ends after half an hour, whatever its exp says',
@@ -167,11 +188,7 @@ for (const [what, answer, words] of [
     () => jsonAnswer(400, { code: 'invalid_request' }),
     /200: this next was given \d+ minutes ago.*400/,
   ],
-  [
-    'is a page without items',
-    () => jsonAnswer(200, { items: [], links: {} }),
-    /items of the same next|200: this next.*no items/,
-  ],
+  ['is a page without items', emptyPage, /items of the same next|200: this next.*no items/],
 ] as const) {
   test(`a next of the process before ${what}`, byTurns(what, 3), async ({ small }) => {
     const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
@@ -179,3 +196,24 @@ for (const [what, answer, words] of [
     expect(failedOf(reports[1]!).join('\n')).toMatch(words);
   });
 }
+
+test('a next of the process before has no next', byTurns('no next', 3), async ({ small }) => {
+  const later = both(
+    nextQuery((query) => query.set('cursor', 'b')),
+    onPages((answer, query) =>
+      query.get('cursor') === 'a'
+        ? withHeader(
+            { ...answer, body: String(answer.body).replace(/"links":.*$/, '"links":{}}') },
+            'link',
+            undefined,
+          )
+        : answer,
+    ),
+  );
+  const { reports } = await twice(
+    small,
+    later,
+    nextQuery((query) => query.set('cursor', 'a')),
+  );
+  expect(failedOf(reports[1]!).join('\n')).toMatch(/4.2-repeatable.*200: this next was given.*no next/);
+});

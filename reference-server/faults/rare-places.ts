@@ -1,6 +1,6 @@
 /** Faults that need a rare combination of factors, or affect one answer in many. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compareInstants } from '../../engine/data/instant.ts';
+import { compareInstants, instant } from '../../engine/data/instant.ts';
 import {
   answering,
   emptyPage,
@@ -21,6 +21,7 @@ import { authorizationOf, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
+import { byId, rows } from './rows.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS, '7.2-server-error']);
 
@@ -48,7 +49,39 @@ function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
   };
 }
 
+/** Reads one edge as a local time, of which an hour occurs twice when clocks are put back: the other one is meant. */
+function onceAYear(edge: 'from' | 'to', timeZone: string, hours: 1 | -1): ServerOptions {
+  const wall = (seconds: bigint): string =>
+    new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
+  return rows({
+    read: (text, name) => {
+      const at = instant(text);
+      const other = at.seconds + BigInt(hours * 3_600);
+      return name === edge && wall(at.seconds) === wall(other) ? { ...at, seconds: other } : at;
+    },
+  });
+}
+
 export const rarePlaces: readonly Fault[] = [
+  ...fails({ '4.2-window': /no item before|no item at or after|item \d+ at|is missing/ })({
+    'the first of two equal hours in Berlin is the second in to': onceAYear('to', 'Europe/Berlin', 1),
+    'the second of two equal hours in Berlin is the first in to': onceAYear('to', 'Europe/Berlin', -1),
+    'the first of two equal hours in New York is the second in to': onceAYear('to', 'America/New_York', 1),
+    'the second of two equal hours in Sydney is the first in from': onceAYear('from', 'Australia/Sydney', -1),
+  }),
+  ...fails({ '4.2-r4-order': /ascending|comes first/ })({
+    'fractions of a second are sorted as integers': rows({
+      order: ({ at: a, ...first }, { at: b, ...second }) =>
+        Number(a.seconds - b.seconds || BigInt(a.fraction || 0) - BigInt(b.fraction || 0)) ||
+        byId({ at: a, ...first }, { at: b, ...second }),
+    }),
+  }),
+  ...fails({ '4.2-success': /200.*400 invalid_request/ })({
+    'a to of zero epoch seconds is missing': answering('400 invalid_request', (query, request) => {
+      const to = windowOf(query)[1];
+      return authorizationOf(request) !== '' && to?.seconds === 0n && to.fraction === '';
+    }),
+  }),
   ...fails({ '4.2-r4-order': /ascending|comes first/ })({
     'last pages are reversed for a path in capitals': pages((page, query, _, request) => {
       if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();

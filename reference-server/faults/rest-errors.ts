@@ -171,6 +171,7 @@ export const restErrors: readonly Fault[] = [
     'accepts an hour of one digit': time(/T(?=\d:)/, 'T0'),
     'accepts milliseconds after a colon': time(/:\d{3}Z$/, 'Z'),
     '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
+    'February of a leap year has 30 days': time(/^(\d\d[02468][048])-02-30T/, '$1-03-01T'),
     '31 April is 1 May': time(/-04-31T/, '-05-01T'),
     'every fourth year is a leap year': time(/^(19|21)00-02-29T/, '$100-03-01T'),
     'hour 24 is the next midnight': time(/^(\d{4}-\d\d-\d\d)T24:00:00Z$/, '$1T23:59:59.999999Z'),

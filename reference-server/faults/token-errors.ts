@@ -336,6 +336,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
     'a quote in a scope is 500': crashing('scope', /['"]/),
     'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
+    'a JSON array is 500': refusing('500 server_error', (_, { body }) => body.toString().startsWith('[')),
+    'a token request without Content-Type is 500': refusing(
+      '500 server_error',
+      (_, { method, headers }) => method === 'POST' && !headers['content-type'],
+    ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
     'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
