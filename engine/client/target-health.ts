@@ -103,6 +103,8 @@ export class TargetHealth {
   /** Clients whose credentials were accepted before. */
   private readonly earned = new Set<ClientName>();
   private readonly rejectedInARow = new Map<Channel, number>();
+  /** Since when every request of a channel was rejected. */
+  private readonly rejectedSinceMs = new Map<Channel, number>();
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
@@ -156,7 +158,10 @@ export class TargetHealth {
       if (readToken(exchange) && this.hasRightCredentials(request)) this.earned.add(this.ownerOf(request));
     }
     this.guards.note(exchange);
-    if (status > 0 && status !== 429) this.rejectedInARow.delete(channel);
+    if (status > 0 && status !== 429) {
+      this.rejectedInARow.delete(channel);
+      this.rejectedSinceMs.delete(channel);
+    }
     if (request.provoked) return;
     const { origin } = new URL(request.url);
     if (transportError?.kind === 'tls') this.giveUp(`${origin}: ${transportError.message}`);
@@ -282,17 +287,21 @@ export class TargetHealth {
     const waitMs = Math.max(askedMs, guessMs);
     attempt.throttledMs += waitMs;
     const longestMs = askedMs > guessMs ? LONGEST_WAIT_MS : LONGEST_GUESS_MS;
-    if (attempt.throttles++ >= MOST_THROTTLES || attempt.throttledMs > longestMs) {
+    const nowMs = this.options.clock.now();
+    const sinceMs = this.rejectedSinceMs.get(request.channel) ?? nowMs;
+    this.rejectedSinceMs.set(request.channel, sinceMs);
+    // Requests that wait for one another have waited as long as the first of them.
+    const waitedMs = Math.max(attempt.throttledMs, nowMs - sinceMs);
+    if (attempt.throttles++ >= MOST_THROTTLES || waitedMs > longestMs) {
       if (request.suspicious) return false;
       const isEvidence = isJudged && isPlain(request);
       throw this.keepsRejecting(
         request,
-        attempt,
+        waitedMs,
         waitMs,
         isEvidence || (await this.isEverythingRejected(request)),
       );
     }
-    const nowMs = this.options.clock.now();
     this.waitedMs += Math.max(0, nowMs + waitMs - Math.max(this.throttledUntilMs, nowMs));
     this.throttledUntilMs = Math.max(this.throttledUntilMs, nowMs + waitMs);
     return true;
@@ -307,12 +316,12 @@ export class TargetHealth {
   /** `counts`: the next such rejection in a row ends the run. */
   private keepsRejecting(
     { channel }: RequestOut,
-    { throttledMs }: Attempt,
+    waitedMs: number,
     lastMs: number,
     counts: boolean,
   ): Untested {
     const asked = lastMs > LONGEST_WAIT_MS;
-    const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : throttledMs) / 1000)} s`;
+    const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : waitedMs) / 1000)} s`;
     if (channel === 'token' && this.wrongSecrets > 0)
       return new TargetLocked(
         `429 ${waited} after ${this.wrongSecrets} wrong secrets, because of a lockout or of a rate limit of the token endpoint: shorten the lockout or raise the limit for the run`,
