@@ -1,8 +1,9 @@
-/** A guard in front of the target is waited for, or reported. */
+/** A guard in front of the target, or a rate limit, is waited for, or reported. */
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../clock.ts';
 import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
 import { Guards } from './guards.ts';
+import { newAttempt, TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut => ({
   channel: 'rest',
@@ -46,4 +47,28 @@ test('returns a 403 that has the documented code, or that only one request gets'
   const documented = answer(requestOf('b'), 403, '{"code":"forbidden"}');
   expect(await guards.isToRetry(documented, { guards: 0 })).toBe(false);
   expect(await guarded(0).guards.isToRetry(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
+});
+
+test('waits for a rate limit anew, however long ago another request was rejected', async () => {
+  let nowMs = 0;
+  const health = new TargetHealth({
+    clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
+    target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
+    timeoutMs: 1_000,
+    concurrency: 1,
+    probe: async (request) => answer(request, 429),
+    tokenRequest: () => requestOf('token'),
+  });
+  const reject = (): Promise<boolean> => health.isThrottled(answer(requestOf('a'), 429), newAttempt(), false);
+  expect(await reject()).toBe(true);
+  nowMs += 600_000;
+  expect(await reject()).toBe(true);
+  // Without a pause in between: requests that wait for one another.
+  const waits = async (): Promise<void> => {
+    for (;;) {
+      nowMs += 4_000;
+      await reject();
+    }
+  };
+  await expect(waits()).rejects.toThrow('kept answering 429 for');
 });

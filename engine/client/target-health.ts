@@ -288,7 +288,9 @@ export class TargetHealth {
     attempt.throttledMs += waitMs;
     const longestMs = askedMs > guessMs ? LONGEST_WAIT_MS : LONGEST_GUESS_MS;
     const nowMs = this.options.clock.now();
-    const sinceMs = this.rejectedSinceMs.get(request.channel) ?? nowMs;
+    // Long after the last wait a rejection is a new one: it may have been of a request that was not sent again.
+    const isOngoing = nowMs - exchange.durationMs < this.throttledUntilMs + UNSTEADY_MS;
+    const sinceMs = (isOngoing ? this.rejectedSinceMs.get(request.channel) : undefined) ?? nowMs;
     this.rejectedSinceMs.set(request.channel, sinceMs);
     // Requests that wait for one another have waited as long as the first of them.
     const waitedMs = Math.max(attempt.throttledMs, nowMs - sinceMs);
