@@ -2,7 +2,7 @@
 import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { judgedShare } from '../k6/lib/random.ts';
+import { judgedShare } from '../estimate/random.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { type K6Run, runK6 } from '../run/k6-run.ts';

@@ -4,7 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { shortfall } from '../k6/lib/random.ts';
+import { shortfall } from '../estimate/random.ts';
 import { readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';

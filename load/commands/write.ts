@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
-import { enoughVUs, judgedShare } from '../k6/lib/random.ts';
+import { enoughVUs, judgedShare } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';

@@ -2,7 +2,6 @@
  * Quotas: the rate that a limiter admits in the long run, measured under overload. A quota is confirmed only if it
  * predicts which share of the requests is rejected just below it and far above it.
  */
-import type { RatePolicy } from '../k6/lib/judge.ts';
 import {
   confirmedUnless,
   type Figure,
@@ -13,12 +12,12 @@ import {
   type SearchSettings,
   type StepRun,
 } from './figures.ts';
-import { poissonArrivals } from '../k6/lib/random.ts';
+import { poissonArrivals } from './random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { ascending, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
-import { judgeStep, type Sample, sentMsOf, type Step } from './step.ts';
+import { judgeStep, type RatePolicy, type Sample, sentMsOf, type Step } from './step.ts';
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {

@@ -1,6 +1,13 @@
 /** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
-import type { RatePolicy } from '../k6/lib/judge.ts';
 import { ascending, quantile } from './numbers.ts';
+
+/** A limit declared by RateLimit headers. */
+export interface RatePolicy {
+  readonly limit: number;
+  readonly windowSeconds: number;
+  /** Only the time to the reset was declared: the window is at least that long. */
+  readonly atLeast?: true;
+}
 
 /** Outcome of one request. dueMs: scheduled time since the start of the step. */
 export interface Sample {

@@ -6,7 +6,7 @@ import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
 import type { Client, PageRequest } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
-import type { RatePolicy } from './lib/judge.ts';
+import type { RatePolicy } from '../estimate/step.ts';
 import { write } from './lib/record.ts';
 import { FAR_END, FIRST } from './lib/window.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';

@@ -1,6 +1,6 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
 import { quantile } from '../estimate/numbers.ts';
-import { exponential, randomSource } from '../k6/lib/random.ts';
+import { exponential, randomSource } from '../estimate/random.ts';
 import { type Habits, pagesOfPoll } from './demand.ts';
 
 export interface Servers {

@@ -4,7 +4,7 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '../k6/lib/random.ts';
+import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '../estimate/random.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';

@@ -8,7 +8,7 @@ import type { K6Run } from '../run/k6-run.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import { changes, oracleOf, readStored, type Stored } from '../run/stored.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { randomSource } from '../k6/lib/random.ts';
+import { randomSource } from '../estimate/random.ts';
 
 export interface ChaosRun {
   /** Requests not affected by an outage. */

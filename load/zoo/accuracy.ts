@@ -2,7 +2,7 @@
  * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
-import { randomSource } from '../k6/lib/random.ts';
+import { randomSource } from '../estimate/random.ts';
 import { textTable } from '../scenarios/format.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';

@@ -2,7 +2,7 @@
 import { searchCapacity } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { exponential, randomSource } from '../k6/lib/random.ts';
+import { exponential, randomSource } from '../estimate/random.ts';
 import {
   ADMITS,
   adaptive,

@@ -1,6 +1,6 @@
 /** Simulated servers with known costs of pages: defects of the page query, and conditions that resemble them. */
 import { type DeepPage, depthShape, pairedAt, type Shape, type WindowPair } from '../estimate/depth.ts';
-import { randomSource } from '../k6/lib/random.ts';
+import { randomSource } from '../estimate/random.ts';
 import type { Draw } from './targets.ts';
 
 interface PageWork {

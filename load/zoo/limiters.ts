@@ -3,7 +3,7 @@ import { compareFullPages, isComparable, type PagesRead } from '../estimate/full
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
-import { exponential, randomSource } from '../k6/lib/random.ts';
+import { exponential, randomSource } from '../estimate/random.ts';
 import {
   ADMITS,
   banning,

@@ -10,7 +10,7 @@ import type { RateLimiter, ScreeningStore } from '../../reference-server/parts.t
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { randomSource } from '../k6/lib/random.ts';
+import { randomSource } from '../estimate/random.ts';
 import { WorkQueue } from '../plan/simulate.ts';
 import { type ServiceSettings, serviceTimes } from './targets.ts';
 

@@ -6,7 +6,7 @@ import type { RunStep } from '../estimate/figures.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { failed, LATE_SHARE, type Sample, type Slo } from '../estimate/step.ts';
 import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
-import { exponential, poissonArrivals, randomSource } from '../k6/lib/random.ts';
+import { exponential, poissonArrivals, randomSource } from '../estimate/random.ts';
 
 export interface ServiceSettings {
   readonly workers: number;

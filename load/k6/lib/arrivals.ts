@@ -7,7 +7,7 @@ import type { Scenario } from 'k6/options';
 import { clientOf, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { poissonArrivals, randomSource } from './random.ts';
+import { poissonArrivals, randomSource } from '../../estimate/random.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */

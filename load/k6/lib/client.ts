@@ -2,6 +2,7 @@
 import { check } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
+import type { RatePolicy } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
 import {
   judgeLimited,
@@ -12,7 +13,6 @@ import {
   resolved,
   retryAfterOf,
   type Finding,
-  type RatePolicy,
 } from './judge.ts';
 import { TOKEN, write } from './record.ts';
 

@@ -3,7 +3,7 @@
  * `-e`, as listed in load/README.md.
  */
 import type { Threshold } from 'k6/options';
-import { enoughVUs, judgedShare } from './random.ts';
+import { enoughVUs, judgedShare } from '../../estimate/random.ts';
 import { secondsOf, type Window } from './window.ts';
 
 /** Thresholds in k6's syntax, such as `"page_ms": ["p(99)<500"]`. */

@@ -3,6 +3,7 @@
  * the page. The kit itself judges recorded pages with all of its observers. Ids of findings are those of the kit's
  * catalogue.
  */
+import type { RatePolicy } from '../../estimate/step.ts';
 import { compareIds, instantKey } from './window.ts';
 
 export interface Finding {
@@ -140,14 +141,6 @@ function isSameUrl(one: string, other: string, base: string): boolean {
     return JSON.stringify([path, Object.entries(parseQuery(absolute)).sort()]);
   };
   return one === other || spelled(one) === spelled(other);
-}
-
-/** A limit declared by RateLimit headers. */
-export interface RatePolicy {
-  readonly limit: number;
-  readonly windowSeconds: number;
-  /** Only the time to the reset was declared: the window is at least that long. */
-  readonly atLeast?: true;
 }
 
 /** A 429 must have the code rate_limited and Retry-After (section 7.2). */

@@ -1,8 +1,8 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { PagesRead } from '../../estimate/full-pages.ts';
 import type { Probed } from '../../estimate/limiter-probe.ts';
-import type { Sample } from '../../estimate/step.ts';
-import type { Finding, RatePolicy } from './judge.ts';
+import type { RatePolicy, Sample } from '../../estimate/step.ts';
+import type { Finding } from './judge.ts';
 
 /** A request of open arrivals. */
 export interface ArrivalRecord extends Sample {

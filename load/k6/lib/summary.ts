@@ -1,7 +1,7 @@
 /** The end of every scenario: counts, latency and thresholds in one JSON file, for the kit and for `merge`. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { dueCount } from './random.ts';
+import { dueCount } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
 export interface Latency {
