@@ -9,7 +9,7 @@ import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
 import { lawOf, ORDERING, violationOf, type Entry } from './law.ts';
 import { concurrentlyAsAlone, resumingReturnsRest, sameItems, walkIsExact } from './paging-laws.ts';
 
-/** Walks of one window while items keep being erased from it. */
+/** Walks of one window while items are deleted from it. */
 const WALKS_AT_MOST = 3;
 
 test(

@@ -54,7 +54,7 @@ test(
       else {
         const asked = parseQuery(url);
         const plain = asked && { ...asked, from: formatInstant(asked.from), to: formatInstant(asked.to) };
-        // `next` promised more items, but the screenings may have been erased since.
+        // `next` promised more items, but the screenings may have been deleted since.
         const now = plain && lost(exchange, goesOn) ? pageOf(await kit.page(plain)) : undefined;
         const isThere = { items: (now?.items?.length ?? 0) > 0, next: now?.nextUrl !== undefined };
         kit.check('4.2-repeatable', exchange, servedAgain(ageMs, goesOn, isThere), 'an earlier run');

@@ -56,6 +56,7 @@ const laggingArrivals = (everyMs: number): ServerOptions =>
     return async (query, ask) =>
       merged(query, ask, arrived(query, Date.now() - (asked++ % 2) * REPLICA_LAG_MS));
   });
+
 const ALL_TIME = { from: instant('0001-01-01T00:00:00Z'), to: instant('9999-12-31T23:59:59Z') };
 
 /** Two replicas in turn; the second one shows later what is stored after the first request. Only in the scratch tenant. */
@@ -92,14 +93,14 @@ const snapshots = (everyMs: number): ServerOptions =>
     }),
   );
 
-/** Erases one screening of this many per second, chosen by id, so that all answers are consistent. */
+/** Deletes one screening of this many per second, chosen by id, so that all answers are consistent. */
 const ONE_IN = 400n;
-const MAX_ERASED = 200;
-/** A retention period ends after this many requests: everything before is erased at once. */
+const MAX_DELETED = 200;
+/** After this many requests a retention period ends, which deletes every screening before KEPT_FROM in one step. */
 const PURGED_AFTER = 700;
 const KEPT_FROM = instant('2024-08-01T00:00:00Z');
 
-function erasing(): ServerOptions {
+function deleting(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
     let asked = 0;
@@ -108,7 +109,7 @@ function erasing(): ServerOptions {
       const { pageSize } = query;
       const isPurged = ++asked > PURGED_AFTER && compareInstants(query.from, KEPT_FROM) < 0;
       const kept = isPurged ? { from: KEPT_FROM, fromId: undefined } : {};
-      const { items, more } = await ask({ ...query, ...kept, pageSize: pageSize + MAX_ERASED });
+      const { items, more } = await ask({ ...query, ...kept, pageSize: pageSize + MAX_DELETED });
       const seconds = BigInt(Math.floor((Date.now() - since) / 1000));
       const left = items.filter(({ id }) => id % ONE_IN >= seconds);
       return { items: left.slice(0, pageSize), more: more || left.length > pageSize };
@@ -164,7 +165,7 @@ export const LIVE: readonly Variant[] = [
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTime of a screening is corrected once', correcting()),
-  live('screenings are erased all the while, and half of them at once', erasing()),
+  live('screenings are deleted during the run, and half of them in one step', deleting()),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
 ];

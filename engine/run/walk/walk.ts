@@ -250,7 +250,7 @@ export async function expectedItems(
 /** The most pages that are fetched again for missing screenings. */
 const WITNESSES_AT_MOST = 30;
 
-/** Without a dataset: whether none of these items is still on the page that showed it first. They were erased meanwhile. */
+/** Without a dataset: whether none of these items is still on the page that showed it first. They were deleted meanwhile. */
 export async function areErased(
   kit: Kit,
   lost: readonly OracleItem[],
