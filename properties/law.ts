@@ -10,9 +10,9 @@ import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
 import { isAmong, returnedAs, sayItem } from '../engine/checks/page.ts';
 import { pagesAtMost } from '../engine/run/walk/walk.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
-import { quote, tokenVariable } from '../engine/run/evidence/evidence.ts';
+import { quote, targetOptions, tokenVariable } from '../engine/run/evidence/evidence.ts';
 import type { CheckName } from '../engine/run/check.ts';
-import type { ClientName } from '../engine/target/target.ts';
+import type { ClientName, Target } from '../engine/target/target.ts';
 import type { FetchPage, Ordering } from './paging-laws.ts';
 import { Untested, PreconditionFailed } from '../engine/errors.ts';
 
@@ -121,7 +121,7 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
           seed: kit.options.seed,
           path: counterexamplePath ?? '',
           shrinks: numShrinks,
-          ...(violation.firstUrl ? { walk: curlWalk(violation.firstUrl, violation.client) } : {}),
+          ...(violation.firstUrl ? { walk: curlWalk(kit.target, violation.firstUrl, violation.client) } : {}),
         },
       });
     },
@@ -144,9 +144,9 @@ export const ORDERING: Ordering<Entry> = {
  * A shell loop that walks page by page. The token is $TOKEN and is sent to no other origin. What the server returns
  * is only data: printed by printf, matched by sed, and passed to curl as a URL.
  */
-const curlWalk = (url: string, client: ClientName = 'primary'): string =>
+const curlWalk = (target: Target, url: string, client: ClientName = 'primary'): string =>
   `next=${quote(url)}; while case "$next" in ${quote(`${new URL(url).origin}/`)}*) ;; *) false;; esac; do ` +
-  `page=$(curl -s --globoff -H "Authorization: Bearer $${tokenVariable(client)}" --url "$next"); printf '%s\\n' "$page"; ` +
+  `page=$(${['curl -s --globoff', ...targetOptions(target)].join(' ')} -H "Authorization: Bearer $${tokenVariable(client)}" --url "$next"); printf '%s\\n' "$page"; ` +
   `next=$(printf '%s\\n' "$page" | sed -nE -e 's/.*"next" *: *"([^"]+)".*/\\1/' -e 't found' -e d -e ':found' -e 's/\\\\u0026/\\&/g' -e 's,\\\\/,/,g' -e p | head -n 1); done`;
 
 interface Fetched {

@@ -57,11 +57,18 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
         : { ...answer, body: `{"error":${text},"error_description":${text},"code":${text}}` },
     ),
   );
-  await using server = await startServer(database, provisioned, hostile);
-  const { clients, baseUrl, authUrl } = server.target();
+  // Over TLS with a certificate that only the target file names.
+  await using server = await startServer(database, provisioned, { ...hostile, offersHttp2: true });
+  const { clients, baseUrl, authUrl, ca } = server.target();
   const { clientId, clientSecret } = clients.primary;
   const target = await resolveTarget(
-    { baseUrl, authUrl, name: HOSTILE, clients: { primary: { clientId, clientSecret: '${ACME_SECRET}' } } },
+    {
+      baseUrl,
+      authUrl,
+      ca,
+      name: HOSTILE,
+      clients: { primary: { clientId, clientSecret: '${ACME_SECRET}' } },
+    },
     { env: { ACME_SECRET: clientSecret } },
   );
   const only = selectIds(['2.4', '4.2', '5-missing', '7.1']);
@@ -90,7 +97,7 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   });
   expect(await readdir(directory)).toEqual([]);
   expect(stderr).not.toMatch(/not found|syntax|unexpected|No such/i);
-  expect(stdout).toContain('HTTP/1.1 200');
+  expect(stdout).toMatch(/^HTTP\/\S+ 200/m);
   expect(stdout).toContain('{"items"');
 });
 

@@ -127,12 +127,15 @@ export const secretVariable = ({ variables }: Target, name: string): string =>
 /** The shell variable for a client's token in commands. */
 export const tokenVariable = (name: string): string => (name === 'primary' ? 'TOKEN' : `TOKEN_OF_${name}`);
 
-const headerOptions = ({ headers, variables }: Target): string[] =>
-  Object.keys(headers).map((name) => {
+/** Options of curl that every request to the target needs: its CA, its headers. */
+export const targetOptions = ({ caFile, headers, variables }: Target): string[] => [
+  ...(caFile ? [`--cacert ${shellWord(caFile)}`] : []),
+  ...Object.keys(headers).map((name) => {
     const variable =
       variables?.[`headers.${name.toLowerCase()}`] ?? name.toUpperCase().replace(/[^A-Z0-9_]/g, '_');
     return `-H "${withinDoubleQuotes(name)}: $${variable}"`;
-  });
+  }),
+];
 
 function curlOf(request: RequestOut, { target, redact }: Wording): string {
   // Without --globoff curl interprets brackets and braces in a URL as patterns.
@@ -150,7 +153,7 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
   if (request.isAnonymous) parts.push("-A ''");
   if (request.isHttp2) parts.push('--http2');
   if (request.isChunked) parts.push("-H 'Transfer-Encoding: chunked'");
-  parts.push(...headerOptions(target));
+  parts.push(...targetOptions(target));
   for (const [name, value] of furtherHeaders(request, target))
     parts.push(`-H ${quoteWith(redact(`${named(name)}: ${value}`), TOKEN)}`);
   for (const [name, value] of request.form ?? []) parts.push(formField(name, value, target));
@@ -191,7 +194,7 @@ export function tokenCommands(target: Target, curls: readonly string[]): string[
     .filter(([name]) => named.has(`$${tokenVariable(name)}`))
     .map(([name, { clientId }]) => {
       const parts = [
-        ...headerOptions(target),
+        ...targetOptions(target),
         `--data-urlencode 'grant_type=client_credentials'`,
         `--data-urlencode ${quote(`client_id=${clientId}`)}`,
         `--data-urlencode "client_secret=$${secretVariable(target, name)}"`,
