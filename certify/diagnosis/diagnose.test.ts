@@ -40,6 +40,10 @@ const ORDER = 'expected items by testTime ascending, ties by id ascending, got i
 const SERVED = 'expected 401 unauthenticated, got 200 {"items":[],"links":{}}';
 const REFUSED = 'expected 200, got 404 {"code":"not_found"}';
 const OTHER = 'expected 401 unauthenticated, got 401 {"code":"unauthorized"}';
+const LIMITED =
+  'expected 429 rate_limited past the rate limit, and no 5xx, got 503 <html> after 90 requests one at a time, and 200 after 2 s: a rate limiter that answers 503';
+const LIKE =
+  'expected no 5xx and no broken connection, got 503 <html> at 2026-11-25T16:30:48.909Z, and 166 more like it in 2141 requests; served when tried again. A rate limiter answers 429 with Retry-After';
 const as422 = (expected: string): string => `expected ${expected}, got 422 {"detail":[]}`;
 
 for (const [title, results, expected] of [
@@ -115,6 +119,15 @@ for (const [title, results, expected] of [
     ['7.2-invalid_request 7.2-invalid_time_range', '7.2-invalid_request'],
   ],
   [
+    'the page of a limiter follows from its status, and other pages do not',
+    [
+      failed('7.2-body', 'expected a JSON body with internal_error or service_unavailable, got 503 <html>'),
+      failed('7.2-rate_limited', LIMITED),
+      failed('7.2-no-unprovoked-5xx', LIMITED),
+    ],
+    ['7.2-rate_limited 7.2-no-unprovoked-5xx 7.2-body'],
+  ],
+  [
     'a recommendation that explains a MUST comes first',
     [
       failed(
@@ -155,6 +168,16 @@ for (const [title, result, name] of [
       'expected testTime: "2026-03-01T01:00:00+01:00", got testTime: "2026-03-01T00:00:00Z"',
     ),
     'testTime is formatted again on one of the transports',
+  ],
+  [
+    'a limiter that answers 503 with a page',
+    failed('7.2-rate_limited', LIMITED, { response: '503 <html><h1>' }),
+    'the rate limit does not say how long to wait',
+  ],
+  [
+    'requests that a limiter may have refused',
+    failed('7.2-no-unprovoked-5xx', LIKE, { response: '503 <html><h1>' }),
+    'the rate limit does not say how long to wait',
   ],
   [
     'HTML of a gateway, third',

@@ -135,6 +135,8 @@ const CONSEQUENCES: readonly Consequence[] = [
     shows: /the status that is wanted/,
     except: /^answered \d+$|^answered 2/,
   },
+  // A gateway that limits with another status writes a page of its own.
+  { cause: /^7\.2-rate_limited$/, follow: /^7\.2-body$/, has: /^a rate limiter$/, except: /^answered 4/ },
   // An empty value is also a wrong value.
   {
     cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,

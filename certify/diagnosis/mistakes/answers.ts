@@ -138,6 +138,7 @@ tenant not onboarded: 404 not_found`,
     why: 'A refusal for rate is not 429 rate_limited, or its Retry-After is missing, malformed, or not the time after which a request is served. Gateways answer 503 or a page of their own, or print milliseconds, dates of another format, or the epoch of the reset.',
     fix: 'Answer 429 with whole seconds, rounded up to when the limit really opens again.',
     right: `429 · Retry-After: 3 · {"code": "rate_limited"}   -- Math.ceil((resetAtMs - Date.now()) / 1000)`,
-    breaks: '7.2-retry-after 7.2-rate_limited 7.2-retry-after-honest',
+    breaks: '7.2-retry-after 7.2-rate_limited 7.2-retry-after-honest 7.2-no-unprovoked-5xx',
+    when: /^(a rate limiter$|wanted: (# rate_limited|Retry-After|a request served after))/m,
   },
 } satisfies Mistakes;
