@@ -1,32 +1,17 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { sum } from '../estimate/numbers.ts';
+import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { shortfall } from '../estimate/random.ts';
-import { readRecord } from '../k6/lib/record.ts';
+import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
 
-interface Part extends Pick<
-  ScenarioSummary,
-  'seconds' | 'latency' | 'counts' | 'shared' | 'schedulerLagP99Ms'
-> {
+interface Part extends Omit<ScenarioSummary, 'thresholds'> {
   /** Why the part must not be interpreted. */
   readonly void?: string | false | undefined;
-}
-
-interface Merged extends Pick<Part, 'seconds' | 'counts' | 'void'> {
-  readonly parts: number;
-  readonly requests: number;
-  readonly requestsPerSecond: number;
-  /** The highest quantiles of a part: those of all requests are not higher. */
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly errorRate: number;
-  /** Whether the SLO of the shared run held; absent without one. */
-  readonly held: boolean | undefined;
 }
 
 type Parsed = Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
@@ -37,8 +22,8 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
     throw new UsageError(`${file}: cannot be read`);
   });
   const lines = text.split('\n');
-  for (const candidate of [text, ...lines.filter((line) => line.startsWith('{')).reverse()]) {
-    const parsed = parse(candidate);
+  for (const candidate of [text, ...lines.toReversed()]) {
+    const parsed: Parsed = parseJson(candidate) ?? {};
     const { latency, shared, schedulerLagP99Ms, durationMs = 0, seconds = durationMs / 1000 } = parsed;
     const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
     if (!latency && !parsed.counts) continue;
@@ -50,14 +35,6 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
     return { seconds, counts, findings, latency, void: parsed.void, shared, schedulerLagP99Ms };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
-}
-
-function parse(text: string): Parsed {
-  try {
-    return JSON.parse(text) as Parsed;
-  } catch {
-    return {};
-  }
 }
 
 /** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
@@ -83,32 +60,39 @@ export async function mergeCommand(files: readonly string[], output?: string): P
 }
 
 /** Merges parts that ran concurrently. Throws a UsageError for parts of different runs or with the same segment. */
-export function mergeParts(parts: readonly Part[]): Merged {
-  const counts: Record<string, number> = {};
-  for (const part of parts)
-    for (const [name, count] of Object.entries(part.counts)) counts[name] = (counts[name] ?? 0) + count;
+export function mergeParts(parts: readonly Part[]) {
+  const names = parts.flatMap(({ counts }) => Object.keys(counts));
+  const countOf = (name: string): number => sum(parts.map(({ counts }) => counts[name] ?? 0));
+  const counts: Part['counts'] = Object.fromEntries(names.map((name) => [name, countOf(name)]));
   const latencies = parts.flatMap(({ latency }) => latency ?? []);
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
-  const seconds = shared?.seconds ?? Math.max(...parts.map((part) => part.seconds));
+  const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
   const requests = sum(latencies.map((one) => one.requests));
   // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
-  const failures = (counts['errors'] ?? 0) + (counts['limited'] ?? 0) + due - requests;
-  const errorRate = due === 0 ? 1 : failures / due;
-  const lateShare = ((counts['late'] ?? 0) + due - requests) / Math.max(1, due);
-  const why = parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts));
+  const unsent = due - requests;
+  const errorRate = due === 0 ? 1 : (countOf('errors') + countOf('limited') + unsent) / due;
+  const isInTime = countOf('late') + unsent <= LATE_SHARE * due;
   return {
     parts: parts.length,
     seconds,
     counts,
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
-    p50Ms: Math.max(0, ...latencies.map((one) => one.p50Ms)),
-    p99Ms: Math.max(0, ...latencies.map((one) => one.p99Ms)),
+    /** The highest quantiles of a part: those of all requests are not higher. */
+    p50Ms: largest(
+      latencies.map((one) => one.p50Ms),
+      0,
+    ),
+    p99Ms: largest(
+      latencies.map((one) => one.p99Ms),
+      0,
+    ),
     errorRate,
-    held: shared && lateShare <= LATE_SHARE && errorRate <= shared.errorRate,
-    void: why,
+    /** Whether the SLO of the shared run held; absent without one. */
+    held: shared && isInTime && errorRate <= shared.errorRate,
+    void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts)),
   };
 }
 
@@ -133,7 +117,7 @@ function voidReason(
   counts: Part['counts'],
 ): string | undefined {
   if (parts.length < count) return `${parts.length} of ${count} parts are there`;
-  const lag = Math.max(...parts.map((part) => part.schedulerLagP99Ms ?? 0));
+  const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)
     return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
   return shortfall(due, counts);

@@ -186,18 +186,11 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
 function planHtml(planned: Plan, { target }: LoadResult): string {
   const { carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
   const carries = peak / utilisation;
-  const rate = `${carries.toPrecision(3)}/s`;
+  const level = { at: carries, name: `${carries.toPrecision(3)}/s` };
+  const load = years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants] as const);
   const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
 ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
-${plot({
-  title: 'Load at the peak by year',
-  x: 'years from now',
-  y: 'requests per second',
-  level: { at: carries, name: rate },
-  series: {
-    'load at the peak': years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants]),
-  },
-})}
+${plot('Load at the peak by year', 'years from now', 'requests per second', { 'load at the peak': load }, { level })}
 <h2>Arithmetic</h2>
 <ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
   return loadPage(

@@ -2,23 +2,16 @@
 import { largest, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
-interface Plot {
-  readonly title: string;
-  readonly x: string;
-  readonly y: string;
-  /** Points by the name of their series. */
-  readonly series: Readonly<Record<string, readonly (readonly [x: number, y: number])[]>>;
+/** Points by the name of their series. */
+type SeriesByName = Readonly<Record<string, readonly (readonly [x: number, y: number])[]>>;
+
+interface Options {
   /** Dots instead of lines. */
   readonly dots?: boolean;
   /** A horizontal line to compare with, such as the SLO. */
   readonly level?: { readonly at: number; readonly name: string };
   /** A value on the x axis with its interval. */
-  readonly figure?: {
-    readonly at: number;
-    readonly from: number;
-    readonly to: number;
-    readonly name: string;
-  };
+  readonly figure?: Readonly<Record<'at' | 'from' | 'to', number>> & { readonly name: string };
   readonly logY?: boolean;
 }
 
@@ -51,7 +44,14 @@ function logTicks(low: number, high: number): number[] {
   return all.slice(Math.max(0, from), to < 0 ? all.length : to + 1);
 }
 
-export function plot({ title, x, y, series, dots, level, figure, logY }: Plot): Markup {
+/** Empty without points. x and y: what the axes show. */
+export function plot(
+  title: string,
+  x: string,
+  y: string,
+  series: SeriesByName,
+  { dots, level, figure, logY }: Options = {},
+): Markup {
   const shown = Object.values(series).map((points) =>
     points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b)),
   );

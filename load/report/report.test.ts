@@ -4,32 +4,20 @@ import type { LoadResult } from '../result.ts';
 import { resultHtml } from './write.ts';
 import { plot } from './plot.ts';
 
-const ticks = (points: readonly (readonly [number, number])[], logY = false): number[] => {
-  const drawn = String(plot({ title: 't', x: 'x', y: 'y', logY, series: { n: points } }));
+const ticks = (values: readonly number[], logY = false): number[] => {
+  const points = values.map((value, index) => [index, value] as const);
+  const drawn = String(plot('t', 'x', 'y', { n: points }, { logY }));
   return [...drawn.matchAll(/text-anchor="end" dominant-baseline="middle">([^<]+)</g)].map(([, text]) =>
     Number(text),
   );
 };
 
 test('chooses ticks of 1, 2 or 5 times a power of ten that enclose the data', () => {
-  expect(
-    ticks([
-      [0, 3],
-      [1, 137],
-    ]),
-  ).toEqual([0, 50, 100, 150]);
-  expect(ticks([[0, 0.037]])).toEqual([0, 0.01, 0.02, 0.03, 0.04]);
-  const log = (low: number, high: number): number[] =>
-    ticks(
-      [
-        [0, low],
-        [1, high],
-      ],
-      true,
-    );
-  expect(log(12, 80)).toEqual([10, 20, 50, 100]);
-  expect(log(3, 4000)).toEqual([1, 10, 100, 1000, 10_000]);
-  expect(log(7, 7)).toEqual([5, 10, 20]);
+  expect(ticks([3, 137])).toEqual([0, 50, 100, 150]);
+  expect(ticks([0.037])).toEqual([0, 0.01, 0.02, 0.03, 0.04]);
+  expect(ticks([12, 80], true)).toEqual([10, 20, 50, 100]);
+  expect(ticks([3, 4000], true)).toEqual([1, 10, 100, 1000, 10_000]);
+  expect(ticks([7, 7], true)).toEqual([5, 10, 20]);
 });
 
 test('shows the capacity in its interval, and makes tables scrollable by keyboard', () => {

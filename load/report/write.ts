@@ -66,7 +66,10 @@ export function resultHtml(result: LoadResult): string {
   const share = generator?.cpuShare;
   const { time = [], answers = [], sizes = [], shares = [] } = rows;
   const overTime = (name: string) => time.map((row) => [Number(row['seconds']), Number(row[name])] as const);
+  const byShare = shares.map(({ share, ms }) => [Number(share), Number(ms)] as const);
+  const depths = (result.depth?.points ?? []).map(({ depth, p50Ms }) => [depth, p50Ms] as const);
   let admitted = 0;
+  const admissions = answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))] as const);
   const body = markup`${result.void !== false && markup`<p class="note">The result is void: ${result.void}</p>`}
 ${result.summary.map((line) => markup`<p>${line}</p>`)}
 ${facts([
@@ -82,32 +85,10 @@ ${facts([
 ])}
 ${findings(result)}
 ${result.capacity && capacity(result.capacity)}
-${plot({
-  title: 'Latency by depth',
-  x: 'pages into the traversal',
-  y: 'p50, ms',
-  series: { page: (result.depth?.points ?? []).map((one) => [one.depth, one.p50Ms]) },
-})}
-${plot({
-  title: 'Requests admitted',
-  x: 'seconds',
-  y: 'answered 200, cumulative',
-  series: { admitted: answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))]) },
-})}
-${plot({
-  title: 'Latency over time',
-  x: 'seconds',
-  y: 'ms',
-  logY: true,
-  series: { p99: overTime('p99Ms'), p50: overTime('p50Ms') },
-})}
-${plot({
-  title: 'Latency by share of requests, over the whole run',
-  x: 'share of requests',
-  y: 'ms',
-  logY: true,
-  series: { 'from the due moment': shares.map(({ share, ms }) => [Number(share), Number(ms)]) },
-})}
+${plot('Latency by depth', 'pages into the traversal', 'p50, ms', { page: depths })}
+${plot('Requests admitted', 'seconds', 'answered 200, cumulative', { admitted: admissions })}
+${plot('Latency over time', 'seconds', 'ms', { p99: overTime('p99Ms'), p50: overTime('p50Ms') }, { logY: true })}
+${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the due moment': byShare }, { logY: true })}
 ${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
   return loadPage('load result', scenario, verdictOf(result), body);
 }
@@ -122,6 +103,8 @@ ${lookAt.length > 0 && markup`<p class="muted">Look at: ${lookAt.join('; ')}</p>
   )}`;
 }
 
+const OFFERED = 'requests offered, per second';
+
 function capacity(figure: CapacityFigure): Markup {
   const steps = [...figure.steps].sort((a, b) => a.offered - b.offered);
   const { requestsPerSecond: at, interval } = figure;
@@ -131,25 +114,13 @@ function capacity(figure: CapacityFigure): Markup {
   const found = { at, from, to, name: `${at.toFixed(1)}/s, between ${from.toFixed(1)} and ${upTo}` };
   const by = (read: (step: (typeof steps)[number]) => number) =>
     steps.map((step) => [step.offered, read(step)] as const);
+  const latencies = { p99: by((step) => step.p99Ms), p50: by((step) => step.p50Ms) };
+  const admitted = { 'answers that were not 429': by((step) => step.accepted) };
+  const level = { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` };
   const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
   return markup`<h2>Capacity${figure.clients > 1 ? `, ${figure.clients} clients` : ''}</h2>
-${plot({
-  title: 'Latency by arrival rate',
-  x: 'requests offered, per second',
-  y: 'ms',
-  logY: true,
-  level: { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` },
-  figure: found,
-  series: { p99: by((step) => step.p99Ms), p50: by((step) => step.p50Ms) },
-})}
-${plot({
-  title: 'Throughput by arrival rate',
-  x: 'requests offered, per second',
-  y: 'answered, per second',
-  figure: found,
-  dots: true,
-  series: { 'answers that were not 429': by((step) => step.accepted) },
-})}
+${plot('Latency by arrival rate', OFFERED, 'ms', latencies, { logY: true, level, figure: found })}
+${plot('Throughput by arrival rate', OFFERED, 'answered, per second', admitted, { dots: true, figure: found })}
 ${table({
   title: 'The steps of the search',
   head: ['offered/s', 'achieved/s', 's', 'p50 ms', 'p99 ms', 'errors', '429', 'held'],

@@ -11,29 +11,10 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
-import { cpuSeconds, type Pressure, residentMegabytes, measurePressure } from './machine.ts';
+import { cpuSeconds, residentMegabytes, measurePressure } from './machine.ts';
 import { durationText, number } from '../../certify/render/results.ts';
 
-export interface K6Run {
-  /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
-  readonly status: number;
-  readonly summary?: ScenarioSummary | undefined;
-  readonly findings: readonly Finding[];
-  /** The script's records except samples. */
-  readonly records: readonly LoadRecord[];
-  /** One arrival in this many was kept in `records`. */
-  readonly oneIn: number;
-  /** The last line of k6's own output, or why the kit killed k6. */
-  readonly lastMessage: string;
-  /** The generator's share of the machine's cores; absent if unknown. */
-  readonly cpuShare?: number | undefined;
-  /** Processor time; absent if unknown. */
-  readonly cpuSeconds?: number | undefined;
-  /** Pressure on the machine during the run. */
-  readonly pressure?: Pressure;
-  /** The run was stopped early because almost all requests failed. */
-  readonly isHopeless: boolean;
-}
+export type K6Run = Readonly<Awaited<ReturnType<typeof runK6>>>;
 
 interface K6Options {
   readonly k6: string;
@@ -86,7 +67,7 @@ const MEMORY_MB_PER_VU = 8;
 const GRACE_SECONDS = 90;
 
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
-export async function runK6(script: string, options: K6Options): Promise<K6Run> {
+export async function runK6(script: string, options: K6Options) {
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
   const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
   try {
@@ -110,18 +91,18 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
     signal?.addEventListener('abort', interrupt, { once: true });
     const startedAt = Date.now();
     const pressure = measurePressure();
-    let isHopeless = false;
     const output = listen(createInterface({ input: child.stderr }), judge, (one) => {
-      if (isHopeless || !progress?.(one)) return;
-      isHopeless = true;
+      if (output.isHopeless || !progress?.(one)) return;
+      output.isHopeless = true;
       interrupt();
     });
     let used: number | undefined;
+    let killed: string | undefined;
     const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
     const meter = setInterval(() => {
       used = cpuSeconds(child.pid!) ?? used;
       if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
-      output.killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
+      killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
       kill();
     }, 250);
     const { seconds, timeoutSeconds, probe } = config;
@@ -134,23 +115,23 @@ export async function runK6(script: string, options: K6Options): Promise<K6Run> 
       clearTimeout(limit);
       signal?.removeEventListener('abort', interrupt);
     })) as [number | null];
-    const share = used && used / ((Date.now() - startedAt) / 1000) / availableParallelism();
     const summary = await readFile(SUMMARY, 'utf8').then(
       (text) => JSON.parse(text) as ScenarioSummary,
       () => undefined,
     );
-    if (summary && isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
+    if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
     return {
+      ...output,
+      /** The last line of k6's own output, or why the kit killed k6. */
+      lastMessage: killed ?? output.lastMessage,
+      /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
       status: code ?? 137,
       summary,
-      isHopeless,
-      findings: output.findings,
-      records: output.records,
-      oneIn: output.oneIn,
+      /** Pressure on the machine during the run. */
       pressure: pressure(),
-      lastMessage: output.killed ?? output.lastMessage,
+      /** Processor time, and the generator's share of the machine's cores; absent if unknown. */
       cpuSeconds: used,
-      cpuShare: share,
+      cpuShare: used && used / ((Date.now() - startedAt) / 1000) / availableParallelism(),
     };
   } finally {
     await rm(directory, { recursive: true, force: true });
@@ -175,12 +156,13 @@ export function listen(
 ) {
   const output = {
     findings: [] as Finding[],
+    /** The script's records except samples. */
     records: [] as LoadRecord[],
     lastMessage: '',
-    /** Why the kit stopped k6. */
-    killed: undefined as string | undefined,
-    /** One arrival in this many was kept. */
+    /** One arrival in this many was kept in `records`. */
     oneIn: 1,
+    /** The run was stopped early because almost all requests failed. */
+    isHopeless: false,
   };
   let arrivals = 0;
   lines.on('line', (line: string) => {

@@ -28,14 +28,7 @@ export function residentMegabytes(pid: number): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
 }
 
-/** Shares of time: tasks waited for a processor, the hypervisor took it away, or the container's quota was used up. */
-export interface Pressure {
-  readonly waiting: number;
-  readonly stolen: number;
-  readonly throttled: number;
-  /** Share of all processors in use. */
-  readonly busy: number;
-}
+export type Pressure = ReturnType<ReturnType<typeof measurePressure>>;
 
 function reading() {
   const cpu = (/^cpu +(.*)/m.exec(read('/proc/stat'))?.[1] ?? '').split(' ').map(Number);
@@ -54,8 +47,11 @@ function reading() {
   };
 }
 
-/** Starts measuring; the returned function gives the pressure since then. Unknown values are 0. */
-export function measurePressure(): () => Pressure {
+/**
+ * Starts measuring; the returned function gives the shares of the time since then in which tasks waited for a processor,
+ * the hypervisor took it away, or the container's quota was used up, and the busy share of all processors. Unknown: 0.
+ */
+export function measurePressure() {
   const before = reading();
   return () => {
     const now = reading();

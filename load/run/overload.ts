@@ -32,7 +32,7 @@ const TIMEOUT = 1050;
 
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(
-  run: Pick<K6Run, 'cpuShare' | 'pressure' | 'summary' | 'oneIn'> & Partial<Pick<K6Run, 'records'>>,
+  run: Partial<K6Run> & Pick<K6Run, 'oneIn'>,
   samples: readonly ArrivalRecord[],
   schedulerLagP99Ms: number,
   slo: Slo,

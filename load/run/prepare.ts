@@ -2,27 +2,14 @@
 import { pageUrl } from '../../engine/client/page.ts';
 import { tokenOfText } from '../../engine/client/token.ts';
 import { formatInstant } from '../../engine/data/instant.ts';
-import type { LoadClient, LoadConfig } from '../k6/lib/config.ts';
+import type { LoadClient } from '../k6/lib/config.ts';
 import { FAR_END, searchWindow, type Window } from '../k6/lib/window.ts';
 import { askPage, mint, Unreachable, type Asked } from './ask.ts';
 
-export interface Prepared {
-  readonly name: string;
-  readonly base: Pick<LoadConfig, 'baseUrl' | 'authUrl' | 'clients' | 'trustedOrigins'> & {
-    readonly window: Window;
-  };
-  /** k6's environment: secrets and headers. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Certificates in PEM to trust in addition to the system's. */
-  readonly ca?: string | undefined;
-  /** Texts that must not appear in any output. */
-  readonly secrets: readonly string[];
-  /** The target for the kit's own requests, with its fault commands. */
-  readonly target: Asked;
-}
+export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 /** Mints a token for each client and finds the window, unless `anyWindow` suffices. Throws Unreachable. */
-export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepared> {
+export async function prepare(target: Asked, anyWindow?: Window) {
   const clients: LoadClient[] = [];
   const env: Record<string, string> = {};
   let token = '';
@@ -49,9 +36,11 @@ export async function prepare(target: Asked, anyWindow?: Window): Promise<Prepar
       trustedOrigins: target.trustedOrigins.map((origin) => origin.toLowerCase()),
       window,
     },
+    /** k6's environment: secrets and headers. */
     env,
-    ca: target.ca,
+    /** Texts that must not appear in any output. */
     secrets: [...Object.values(env), ...Object.values(target.headers)],
+    /** The target for the kit's own requests, with its fault commands. */
     target,
   };
 }

@@ -117,7 +117,7 @@ export class Session {
       env: this.prepared.env,
       outputs: this.settings.outputs ?? [],
       signal: this.signal,
-      ca: this.prepared.ca,
+      ca: this.prepared.target.ca,
       judge: (sample) => this.judge.judge(sample),
       // Steps are short and may overload the target on purpose; outages end by themselves.
       progress: PRECOMPUTED.includes(script) || config.outages ? undefined : trackProgress(config, this.tell),

@@ -4,6 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import { enoughVUs, judgedShare } from '../../estimate/random.ts';
+import { parseJson } from './record.ts';
 import { secondsOf, type Window } from './window.ts';
 
 /** Thresholds in k6's syntax, such as `"page_ms": ["p(99)<500"]`. */
@@ -197,10 +198,6 @@ export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Thr
 }
 
 function parseRules(text: string): Rules | undefined {
-  try {
-    const rules = JSON.parse(text) as Rules;
-    return Object.values(rules).every(Array.isArray) ? rules : undefined;
-  } catch {
-    return undefined;
-  }
+  const rules = parseJson<Rules>(text.trim());
+  return rules && Object.values(rules).every(Array.isArray) ? rules : undefined;
 }

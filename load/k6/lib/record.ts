@@ -37,15 +37,6 @@ interface ProbeRecord {
   readonly status?: number;
 }
 
-interface PagesRecord {
-  readonly kind: 'pages';
-  readonly reads: readonly PagesRead[];
-}
-
-interface FindingRecord extends Finding {
-  readonly kind: 'finding';
-}
-
 /** A complete answer, for the kit to judge. */
 export interface SampleRecord {
   readonly kind: 'sample';
@@ -58,7 +49,9 @@ export interface SampleRecord {
 }
 
 export type LoadRecord =
-  SampleRecord | ArrivalRecord | PageRecord | ProbeRecord | PagesRecord | FindingRecord;
+  | (SampleRecord | ArrivalRecord | PageRecord | ProbeRecord)
+  | { readonly kind: 'pages'; readonly reads: readonly PagesRead[] }
+  | (Finding & { readonly kind: 'finding' });
 
 /** Replaces tokens of the run in recorded answers. */
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
@@ -86,13 +79,16 @@ export function writeArrival(
   console.log(`{"kind":"arrival",${times},"status":${status},"client":${client}${more}}`);
 }
 
-/** Returns the record of a line; undefined for other output. */
-export function readRecord(line: string): LoadRecord | undefined {
-  if (!line.startsWith('{"kind":')) return undefined;
+/** Undefined for anything but an object in JSON. */
+export function parseJson<T extends object>(text: string): T | undefined {
+  if (!text.startsWith('{')) return undefined;
   try {
-    return JSON.parse(line) as LoadRecord;
+    return JSON.parse(text) as T;
   } catch {
-    // The line is incomplete because the runner was stopped.
     return undefined;
   }
 }
+
+/** Returns the record of a line; undefined for other output, and for a last line that is incomplete. */
+export const readRecord = (line: string): LoadRecord | undefined =>
+  line.startsWith('{"kind":') ? parseJson(line) : undefined;

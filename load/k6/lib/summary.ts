@@ -10,34 +10,10 @@ export interface Latency {
   readonly p99Ms: number;
 }
 
-export interface ScenarioSummary {
-  readonly seconds: number;
-  /** Due moments are relative to this moment, in milliseconds since the epoch. */
-  readonly startAtMs?: number | undefined;
-  readonly counts: Readonly<Record<string, number>>;
-  /** Absent if the kit reads records. */
-  readonly latency?: Latency | undefined;
-  readonly thresholds: Readonly<Record<string, boolean>>;
-  /** Scheduler lag of a runner that writes no records. */
-  readonly schedulerLagP99Ms?: number | undefined;
-  /** Present if several runners share the run. */
-  readonly shared?: SharedPart | undefined;
-}
-
-/** Identifies the part of the run, and holds the limits for the merged result. */
-export interface SharedPart {
-  readonly runId: string;
-  readonly scenario: string;
-  readonly parts: number;
-  /** k6's execution segment, such as `1/3:2/3`. */
-  readonly segment: string;
-  /** Planned duration of the load. */
-  readonly seconds: number;
-  /** Requests of all runners together. */
-  readonly due?: number;
-  readonly p99Ms: number;
-  readonly errorRate: number;
-}
+type Summary = ReturnType<typeof summarise>;
+/** As it is read again: the other members may be absent. */
+export type ScenarioSummary = Partial<Summary> & Pick<Summary, 'seconds' | 'counts' | 'thresholds'>;
+export type SharedPart = ReturnType<typeof partOf>;
 
 interface Metric {
   readonly type: string;
@@ -50,7 +26,7 @@ interface SummaryData {
   readonly setup_data?: { readonly startAtMs?: number };
 }
 
-function summarise(data: SummaryData): ScenarioSummary {
+function summarise(data: SummaryData) {
   const counts: Record<string, number> = {};
   const thresholds: Record<string, boolean> = {};
   for (const [name, metric] of Object.entries(data.metrics)) {
@@ -59,28 +35,33 @@ function summarise(data: SummaryData): ScenarioSummary {
   }
   counts['pages'] ??= (counts['http_reqs'] ?? 0) - (counts['token_calls'] ?? 0);
   const { count: requests, med: p50Ms, 'p(99)': p99Ms } = data.metrics['page_ms']?.values ?? {};
+  const latency: Latency | undefined = requests ? { requests, p50Ms: p50Ms!, p99Ms: p99Ms! } : undefined;
   return {
     seconds: data.state.testRunDurationMs / 1000,
+    /** Due moments are relative to this moment, in milliseconds since the epoch. */
     startAtMs: data.setup_data?.startAtMs,
     counts,
-    latency: requests ? { requests, p50Ms: p50Ms!, p99Ms: p99Ms! } : undefined,
+    /** Absent if the kit reads records. */
+    latency,
     thresholds,
+    /** Scheduler lag of a runner that writes no records. */
     schedulerLagP99Ms: data.metrics['scheduler_lag_ms']?.values['p(99)'],
+    /** Present if several runners share the run. */
     shared: sharedRun && partOf(sharedRun),
   };
 }
 
-const partOf = ({
-  runId,
-  scenario,
-  parts = 1,
-  seconds,
-  p99Ms,
-  errorRate,
-  ...config
-}: LoadConfig): SharedPart => ({
-  ...{ runId: runId!, scenario, parts, seconds, p99Ms, errorRate },
-  due: dueCount({ ...config, parts, seconds }),
+/** Identifies the part of the run, and holds the limits for the merged result. */
+const partOf = (config: LoadConfig) => ({
+  runId: config.runId!,
+  parts: config.parts!,
+  /** Planned duration of the load. */
+  seconds: config.seconds,
+  p99Ms: config.p99Ms,
+  errorRate: config.errorRate,
+  /** Requests of all runners together. */
+  due: dueCount(config),
+  /** k6's execution segment, such as `1/3:2/3`. */
   segment: String(exec.test.options.executionSegment ?? '0:1'),
 });
 
