@@ -128,17 +128,19 @@ function drawLimiter(index: number, random: () => number): Drawn {
 
 type DrawOne = (random: () => number, seed: number) => Drawn;
 
-const shortRetryAfter =
-  (how: string, retryAfter: (seconds: number) => number): DrawOne =>
-  (random) => {
-    const limit = whole(random, 20, 40);
-    return {
-      name: `Retry-After ${how}`,
-      target: limited(fixedWindow(limit, 4500, 4500 * random()), { retryAfter }),
-      figures: { longRunPerSecond: limit / 4.5 },
-      right: (found) => !isHonest(found),
-    };
-  };
+/** A server with a limit that is drawn first. */
+const limitOf =
+  (least: number, span: number, create: (limit: number, ...from: Parameters<DrawOne>) => Drawn): DrawOne =>
+  (random, seed) =>
+    create(whole(random, least, span), random, seed);
+
+const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): DrawOne =>
+  limitOf(20, 40, (limit, random) => ({
+    name: `Retry-After ${how}`,
+    target: limited(fixedWindow(limit, 4500, 4500 * random()), { retryAfter }),
+    figures: { longRunPerSecond: limit / 4.5 },
+    right: (found) => !isHonest(found),
+  }));
 
 /** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
 export function punishing(perSecond: number, burst: number): VirtualTarget {
@@ -153,18 +155,17 @@ export function punishing(perSecond: number, burst: number): VirtualTarget {
 }
 
 const OTHER_LIMITERS: readonly DrawOne[] = [
-  (random) => {
-    const burst = whole(random, 15, 15);
-    const name = `a bucket of ${burst} that rejected requests drain, too`;
-    return { name, target: punishing(10, burst), right: isUnnamed };
-  },
-  () => {
-    const rest = limited(fixedWindow(100, 10_000));
-    const name = 'a bucket per address, and 100 in 10 s per client';
-    return { name, target: leakyBucket(40, 20, false, rest), right: isUnnamed };
-  },
-  (random) => {
-    const limit = whole(random, 20, 40);
+  limitOf(15, 15, (burst) => ({
+    name: `a bucket of ${burst} that rejected requests drain, too`,
+    target: punishing(10, burst),
+    right: isUnnamed,
+  })),
+  () => ({
+    name: 'a bucket per address, and 100 in 10 s per client',
+    target: leakyBucket(40, 20, false, limited(fixedWindow(100, 10_000))),
+    right: isUnnamed,
+  }),
+  limitOf(20, 40, (limit, random) => {
     const windowMs = 2000 + Math.round(3000 * random());
     return {
       name: 'stacked: a fast one, and 1,000 an hour',
@@ -172,7 +173,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
       figures: { limit },
       right: isKind('fixed-window'),
     };
-  },
+  }),
   (random) => {
     const ratePerSecond = 8 + 20 * random();
     const burst = whole(random, 10, 30);
@@ -185,12 +186,8 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
   },
   (random) => {
     const ratePerSecond = 10 + 60 * random();
-    return {
-      name: 'a shaper that delays',
-      target: leakyBucket(ratePerSecond, Infinity, true),
-      figures: { ratePerSecond },
-      right: isShaper,
-    };
+    const target = leakyBucket(ratePerSecond, Infinity, true);
+    return { name: 'a shaper that delays', target, figures: { ratePerSecond }, right: isShaper };
   },
   shortRetryAfter('rounded down', Math.floor),
   shortRetryAfter('3 s short', (seconds) => Math.ceil(seconds) - 3),
@@ -206,8 +203,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     figures: { heldBack: 40, ratePerSecond: 60 },
     right: isShaper,
   }),
-  (random) => {
-    const limit = whole(random, 15, 30);
+  limitOf(15, 15, (limit, random) => {
     const windowMs = 1500 + 1500 * random();
     const times: number[] = [];
     return {
@@ -219,9 +215,8 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
       },
       right: isHonest,
     };
-  },
-  (random) => {
-    const limit = whole(random, 30, 30);
+  }),
+  limitOf(30, 30, (limit, random) => {
     const shared = limited(fixedWindow(limit, 2000));
     let lastMs = 0;
     return {
@@ -233,9 +228,8 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
       },
       right: isHonest,
     };
-  },
-  (random) => {
-    const limit = whole(random, 20, 60);
+  }),
+  limitOf(20, 60, (limit, random) => {
     const windowMs = 1500 + Math.round(3000 * random());
     return {
       name: 'a window that begins with its first request',
@@ -243,23 +237,19 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
       figures: { limit, windowSeconds: windowMs / 1000 },
       right: isKind('fixed-window'),
     };
-  },
-  (random) => {
-    const limit = whole(random, 30, 30);
-    return {
-      name: 'a minute of the wall clock',
-      target: limited(fixedWindow(limit, 60_000, 60_000 * random())),
-      figures: { limit, windowSeconds: 60 },
-      right: isKind('fixed-window'),
-    };
-  },
-  (random) => {
-    const limit = whole(random, 20, 40);
-    const target = banning(limit, 2000, 5000);
-    return { name: `a ban of 5 s after ${limit} in 2 s`, target, right: isUnnamed };
-  },
-  (random) => {
-    const limit = whole(random, 60, 60);
+  }),
+  limitOf(30, 30, (limit, random) => ({
+    name: 'a minute of the wall clock',
+    target: limited(fixedWindow(limit, 60_000, 60_000 * random())),
+    figures: { limit, windowSeconds: 60 },
+    right: isKind('fixed-window'),
+  })),
+  limitOf(20, 40, (limit) => ({
+    name: `a ban of 5 s after ${limit} in 2 s`,
+    target: banning(limit, 2000, 5000),
+    right: isUnnamed,
+  })),
+  limitOf(60, 60, (limit, random) => {
     const target = limited(fixedWindow(limit, 4000));
     return {
       name: 'a window of requests, and one of items',
@@ -268,7 +258,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
       figures: { limit },
       right: isKind('fixed-window'),
     };
-  },
+  }),
 ];
 
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
@@ -276,93 +266,91 @@ const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 /** No limiter of requests, and what looks like one. */
 const NO_LIMITERS: readonly DrawOne[] = [
   () => ({ name: 'no limiter', target: ADMITS, right: isKind('none-found') }),
-  (random, seed) => {
-    const workers = whole(random, 1, 6);
+  limitOf(1, 6, (workers, random, seed) => {
     const service = { workers, serviceMs: 10 + 40 * random(), distribution: DISTRIBUTIONS[workers % 2]! };
     return {
       name: `a slow server with ${workers} workers`,
       target: queueing(service, seed),
       right: isKind('none-found'),
     };
-  },
-  (random, seed) => {
-    const limit = whole(random, 5, 40);
+  }),
+  limitOf(5, 40, (limit, _random, seed) => {
     const rest = queueing({ workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! }, seed);
     return {
       name: `a concurrency limit of ${limit} per address`,
       target: limitingConcurrency(rest, limit, 429),
       right: ({ atOnce = NaN }) => Math.abs(atOnce - limit) <= 1 + TOLERANCE * limit,
     };
-  },
-  (random) => {
-    const limit = whole(random, 5, 40);
-    return {
-      name: `${limit},000 items in 10 s`,
-      target: ADMITS,
-      full: limited(fixedWindow(limit, 10_000)),
-      right: isKind('none-found'),
-    };
-  },
+  }),
+  limitOf(5, 40, (limit) => ({
+    name: `${limit},000 items in 10 s`,
+    target: ADMITS,
+    full: limited(fixedWindow(limit, 10_000)),
+    right: isKind('none-found'),
+  })),
   (random, seed) => ({
     name: '429 at random',
     target: failingRandomly(0.1 + 0.5 * random(), 429, ADMITS, seed),
     right: isUnnamed,
   }),
-  (random, seed) => {
-    const limit = whole(random, 20, 20);
+  limitOf(20, 20, (limit, _random, seed) => {
     const service = { workers: 1, serviceMs: 10, distribution: 'deterministic' } as const;
     return {
       name: `a window of ${limit} in front of a single worker`,
       target: limited(fixedWindow(limit, 3000), { rest: queueing(service, seed) }),
       right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
     };
-  },
+  }),
 ];
 
-const judged = ({ name, target, full = target, figures = {}, right }: Drawn, net: Network, seed: number) => ({
-  name: `${name}, ${net.rttMs} ms away`,
-  truth: JSON.stringify(figures).replaceAll('"', ''),
-  judge: async (): Promise<Judged> => {
-    const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
-    const pages = isComparable(found)
-      ? await compareFullPages(readVirtually(target, full, net), found.fromRest?.admitted)
-      : undefined;
-    const isRightUnit = (pages?.unit === 'items-or-bytes') === (full !== target);
-    const all: Figures = { ...found, ...found.shaper };
-    const errors = Object.entries(figures).flatMap(([figure, truth]) => {
-      const estimate = all[figure as keyof Figures];
-      return estimate === undefined ? [] : [Math.abs(estimate / truth - 1)];
-    });
-    const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
-    const isOpen = found.kind === 'cannot-tell' && !found.shaper;
-    const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
-    const error = errors.length > 0 ? Math.max(...errors) : undefined;
+/** Draws a server with the round-trip time of its network and the mean jitter of each direction. */
+const family =
+  (
+    draw: (index: number, random: () => number, seed: number) => Drawn,
+    mostRttMs: number,
+    jitterOf: (rttMs: number, random: () => number) => number,
+  ): Draw =>
+  (index, random, seed) => {
+    const drawn = draw(index, random, seed);
+    const rttMs = Math.round(mostRttMs * random());
+    const network = { rttMs, jitterMs: jitterOf(rttMs, random) };
     return {
-      found: describe({ ...found, ...(pages ? { fullPages: pages } : {}) }),
-      error,
-      verdict,
-      seconds: found.watchedSeconds,
+      name: `${drawn.name}, ${rttMs} ms away`,
+      truth: JSON.stringify(drawn.figures ?? {}).replaceAll('"', ''),
+      judge: () => judge(drawn, network, seed),
     };
-  },
-});
+  };
+
+async function judge({ target, full = target, figures = {}, right }: Drawn, net: Network, seed: number) {
+  const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
+  const fullPages = isComparable(found)
+    ? await compareFullPages(readVirtually(target, full, net), found.fromRest?.admitted)
+    : undefined;
+  const isRightUnit = (fullPages?.unit === 'items-or-bytes') === (full !== target);
+  const all: Figures = { ...found, ...found.shaper };
+  const errors = Object.entries(figures).flatMap(([figure, truth]) => {
+    const estimate = all[figure as keyof Figures];
+    return estimate === undefined ? [] : [Math.abs(estimate / truth - 1)];
+  });
+  const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
+  const isOpen = found.kind === 'cannot-tell' && !found.shaper;
+  const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
+  const { requests: _, watchedSeconds: seconds, explained: __, ...shown } = { ...found, fullPages };
+  return {
+    found: JSON.stringify(shown).replaceAll('"', ''),
+    error: errors.length > 0 ? Math.max(...errors) : undefined,
+    verdict,
+    seconds,
+  } satisfies Judged;
+}
+
+const oneOf =
+  (rows: readonly DrawOne[]) =>
+  (index: number, ...from: Parameters<DrawOne>): Drawn =>
+    rows[index % rows.length]!(...from);
 
 export const LIMITER_SERVERS = {
-  limiters: (index, random, seed) => {
-    const drawn = drawLimiter(index, random);
-    const rttMs = Math.round(80 * random());
-    return judged(drawn, { rttMs, jitterMs: 0.2 + random() * (0.3 + rttMs / 60) }, seed);
-  },
-  'more-limiters': (index, random, seed) => {
-    const drawn = OTHER_LIMITERS[index % OTHER_LIMITERS.length]!(random, seed);
-    const rttMs = Math.round(60 * random());
-    return judged(drawn, { rttMs, jitterMs: 0.2 + 0.5 * random() }, seed);
-  },
-  'no-limiters': (index, random, seed) => {
-    const drawn = NO_LIMITERS[index % NO_LIMITERS.length]!(random, seed);
-    return judged(drawn, { rttMs: Math.round(60 * random()), jitterMs: 0.3 }, seed);
-  },
-} satisfies Record<string, Draw>;
-
-function describe({ requests: _, watchedSeconds: __, explained: ___, ...found }: LimiterFinding): string {
-  return JSON.stringify(found).replaceAll('"', '');
-}
+  limiters: family(drawLimiter, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),
+  'more-limiters': family(oneOf(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
+  'no-limiters': family(oneOf(NO_LIMITERS), 60, () => 0.3),
+};
