@@ -1,7 +1,8 @@
 /** Files of flags and reports: read with messages of one line, checked before anything is sent, written atomically. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, statSync } from 'node:fs';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
 import { UsageError } from './errors.ts';
@@ -45,6 +46,12 @@ export function makeFolder(path: string): void {
     // Another process may have made it.
     if (!exists()) throw error;
   }
+}
+
+/** A folder for temporary files; it is removed with them. */
+export async function temporaryFolder(name: string): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), `${name}-`));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 /** Creates the folder of a flag and checks that it is writable, before anything is sent. Throws a UsageError. */

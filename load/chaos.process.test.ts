@@ -2,10 +2,10 @@
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
+import { temporaryFolder } from '../engine/files.ts';
 import { middleware, storedPages } from '../reference-server/run/alter.ts';
 import { openDatabase } from '../reference-server/store/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/run/provisioning.ts';
@@ -28,7 +28,8 @@ async function chaos(
   options: (outage: Outage) => ServerOptions,
   meanwhile: (child: ChildProcess, outage: Outage) => void = () => {},
 ): Promise<{ status: number; output: string; result: LoadResult; stillFails: boolean }> {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
+  await using folder = await temporaryFolder('load-test');
+  const directory = folder.path;
   const mark = join(directory, 'failing');
   let failed = false;
   const isFailing = (): boolean => {
@@ -37,21 +38,17 @@ async function chaos(
     return now;
   };
   const outage = { isFailing, hasFailed: () => failed };
-  try {
-    await using database = await openDatabase('embedded');
-    await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
-    await using server = await startServer(database, provisioned, options(outage));
-    const { baseUrl, authUrl, clients } = server.target();
-    const fault = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
-    const target = join(directory, 'target.json');
-    await writeFile(target, JSON.stringify({ baseUrl, authUrl, clients, fault }));
-    const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
-    const { status, output } = await load(flags, {}, (child) => meanwhile(child, outage));
-    const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
-    return { status, output, result, stillFails: isFailing() };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  await using database = await openDatabase('embedded');
+  await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
+  await using server = await startServer(database, provisioned, options(outage));
+  const { baseUrl, authUrl, clients } = server.target();
+  const fault = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
+  const target = join(directory, 'target.json');
+  await writeFile(target, JSON.stringify({ baseUrl, authUrl, clients, fault }));
+  const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
+  const { status, output } = await load(flags, {}, (child) => meanwhile(child, outage));
+  const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
+  return { status, output, result, stillFails: isFailing() };
 }
 
 const failing = (

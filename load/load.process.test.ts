@@ -73,14 +73,6 @@ test('smoke: generator overload is void with exit status 3', FULL, async () => {
   expect((await at.result('smoke')).void).toContain('VU');
 });
 
-test('exits with 2 for wrong usage, with 3 for an unreachable target', FULL, async ({}, info) => {
-  expect(await load(['smok'])).toMatchObject({ status: 2, output: expect.stringContaining('smoke') });
-  const dead = await writeTarget(info.outputPath(), 'http://127.0.0.1:1', 'not-to-be-shown');
-  const answer = await load(['smoke', '--target', dead]);
-  expect(answer.status).toBe(3);
-  expect(answer.output).not.toContain('not-to-be-shown');
-});
-
 test('tenants: reports the number of tenants with and without a back-fill', FULL, async () => {
   test.slow();
   await using at = await setting({ screenings: 2000 });

@@ -1,8 +1,6 @@
 /** `npm run bench -- certify`: the duration of a certification run and of its phases, and the cost of a traversal. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFolder } from '../../engine/files.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 import { certify, kitOptions } from '../../certify/certify.ts';
 import { startReference as startInProcess } from '../../certify/reference.ts';
@@ -37,39 +35,35 @@ export async function certificateRows(tell: (line: string) => void): Promise<Row
 }
 
 async function row(name: string, goal: number, delayMs: number, tell: (line: string) => void): Promise<Row> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-bench-'));
+  await using directory = await temporaryFolder('screenings-bench');
   const began = performance.now();
-  try {
-    await using server = await startInProcess(
-      directory,
-      delayMs > 0
-        ? { wrapHandler: (handler) => async (request) => (await sleep(delayMs), handler(request)) }
-        : {},
-    );
-    const target = await resolveTarget(server.target(), { directory });
-    const spent: Record<Phase, number> = { start: 0, survey: 0, checks: 0, laws: 0, end: 0, waiting: 0 };
-    let phase: Phase = 'start';
-    let since = began;
-    const enter = (next: Phase): void => {
-      const now = performance.now();
-      spent[phase] += (now - since) / 1000;
-      [phase, since] = [next, now];
-    };
-    const { requests, verdict } = await certify(target, {
-      seed: 1,
-      onProgress: ({ done, check, waitedMs }) => {
-        enter(!check ? 'end' : done === 0 ? 'survey' : PROPERTIES.includes(check) ? 'laws' : 'checks');
-        spent.waiting = waitedMs() / 1000;
-      },
-    });
-    enter('end');
-    const seconds = (performance.now() - began) / 1000;
-    tell(`${name}: ${verdict}, ${requests} requests in ${seconds.toFixed(1)} s`);
-    for (const part of PHASES) tell(`  ${part.padEnd(8)} ${spent[part].toFixed(1).padStart(5)} s`);
-    return rowOf(name, seconds / goal, 1, { seconds, requests, ...spent }, (ratio) => ratio <= 1);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  await using server = await startInProcess(
+    directory.path,
+    delayMs > 0
+      ? { wrapHandler: (handler) => async (request) => (await sleep(delayMs), handler(request)) }
+      : {},
+  );
+  const target = await resolveTarget(server.target(), { directory: directory.path });
+  const spent: Record<Phase, number> = { start: 0, survey: 0, checks: 0, laws: 0, end: 0, waiting: 0 };
+  let phase: Phase = 'start';
+  let since = began;
+  const enter = (next: Phase): void => {
+    const now = performance.now();
+    spent[phase] += (now - since) / 1000;
+    [phase, since] = [next, now];
+  };
+  const { requests, verdict } = await certify(target, {
+    seed: 1,
+    onProgress: ({ done, check, waitedMs }) => {
+      enter(!check ? 'end' : done === 0 ? 'survey' : PROPERTIES.includes(check) ? 'laws' : 'checks');
+      spent.waiting = waitedMs() / 1000;
+    },
+  });
+  enter('end');
+  const seconds = (performance.now() - began) / 1000;
+  tell(`${name}: ${verdict}, ${requests} requests in ${seconds.toFixed(1)} s`);
+  for (const part of PHASES) tell(`  ${part.padEnd(8)} ${spent[part].toFixed(1).padStart(5)} s`);
+  return rowOf(name, seconds / goal, 1, { seconds, requests, ...spent }, (ratio) => ratio <= 1);
 }
 
 const SCREENINGS = 100_000;

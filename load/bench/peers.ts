@@ -1,9 +1,9 @@
 /** Runs pgbench, and measures throughput over raw HTTP connections. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { temporaryFolder } from '../../engine/files.ts';
 import { sum } from '../estimate/numbers.ts';
 import { connect, type Socket } from 'node:net';
 
@@ -25,14 +25,14 @@ export async function pgbench(
   cursors: readonly Cursor[],
   { size, seconds }: { size: number; seconds: number },
 ): Promise<number | undefined> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-pgbench-'));
+  await using directory = await temporaryFolder('screenings-pgbench');
   try {
     const files: string[] = [];
     for (const [n, { at, id }] of cursors.entries()) {
       // The query's parameters: $1 tenant, $2 from, $3 to, $4 LIMIT, $5 id of the cursor.
       const key = [`'${tenantId}'::uuid`, `${at}::numeric`, '1e12::numeric'];
       const values = [...key, String(size + 1), `${id}::bigint`];
-      const file = join(directory, `${n}.sql`);
+      const file = join(directory.path, `${n}.sql`);
       await writeFile(
         file,
         `${query.replace(/\$(\d)/g, (_, index: string) => values[Number(index) - 1]!)};\n`,
@@ -49,8 +49,6 @@ export async function pgbench(
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     // Only stderr: the error's message contains the command with the database's password.
     throw new Error(`pgbench: ${(error as { stderr?: string }).stderr?.trim()}`);
-  } finally {
-    await rm(directory, { recursive: true });
   }
 }
 

@@ -1,8 +1,7 @@
 /** Writes files to run k6 elsewhere: for its operator on a cluster (`--kubernetes DIR`), and copies of the scripts (`write-scripts DIR`). */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
@@ -14,6 +13,7 @@ import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../engine/files.ts';
 
 const run = promisify(execFile);
 
@@ -74,21 +74,17 @@ export async function writeKubernetes(
 }
 
 async function makeArchive(k6: string, script: string, config: LoadConfig): Promise<Buffer> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
-  try {
-    const configPath = join(directory, 'config.json');
-    const tar = join(directory, 'kit.tar');
-    await writeFile(configPath, JSON.stringify(config));
-    const entry = await scriptOfKit(script, directory);
-    await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, entry], {
-      // An archive contains the values of `-e`; no secret is passed.
-      env: { PATH: process.env['PATH'] ?? '', HOME: directory, ...K6_OFFLINE },
-      timeout: ARCHIVE_TIMEOUT_MS,
-    });
-    return await readFile(tar);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  await using directory = await temporaryFolder('screenings-load');
+  const configPath = join(directory.path, 'config.json');
+  const tar = join(directory.path, 'kit.tar');
+  await writeFile(configPath, JSON.stringify(config));
+  const entry = await scriptOfKit(script, directory.path);
+  await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, entry], {
+    // An archive contains the values of `-e`; no secret is passed.
+    env: { PATH: process.env['PATH'] ?? '', HOME: directory.path, ...K6_OFFLINE },
+    timeout: ARCHIVE_TIMEOUT_MS,
+  });
+  return await readFile(tar);
 }
 
 /** The user of k6's image. */

@@ -1,9 +1,10 @@
 /** Every script, run by the kit and by hand: exit statuses, custom thresholds, no downloads. */
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { temporaryFolder } from '../../engine/files.ts';
 import { expect } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import {
@@ -212,18 +213,14 @@ test('the dashboard queries only metrics of the scripts, by their Prometheus nam
 });
 
 test('no script has dependencies to download, in place or copied', async ({ k6 }) => {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
-  try {
-    const copies = await writeScripts(directory);
-    expect(copies.length).toBeGreaterThan(3);
-    for (const path of [...SCRIPTS.map(scriptPath), ...copies]) {
-      const env = { ...process.env, ...K6_OFFLINE };
-      const { stdout } = await run(k6, ['deps', '--json', path], { env, cwd: directory });
-      const found = JSON.parse(stdout) as { buildDependencies: object; customBuildRequired: boolean };
-      expect(found).toMatchObject({ customBuildRequired: false });
-      expect(stdout).not.toContain('https://');
-    }
-  } finally {
-    await rm(directory, { recursive: true, force: true });
+  await using directory = await temporaryFolder('load-test');
+  const copies = await writeScripts(directory.path);
+  expect(copies.length).toBeGreaterThan(3);
+  for (const path of [...SCRIPTS.map(scriptPath), ...copies]) {
+    const env = { ...process.env, ...K6_OFFLINE };
+    const { stdout } = await run(k6, ['deps', '--json', path], { env, cwd: directory.path });
+    const found = JSON.parse(stdout) as { buildDependencies: object; customBuildRequired: boolean };
+    expect(found).toMatchObject({ customBuildRequired: false });
+    expect(stdout).not.toContain('https://');
   }
 });

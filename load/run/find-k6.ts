@@ -1,9 +1,10 @@
 /** Finds k6 by K6_PATH, on the PATH or in the cache; else builds it with Go or copies it from its image, once. */
 import { execFile } from 'node:child_process';
-import { access, chmod, constants, copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { access, chmod, constants, copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { temporaryFolder } from '../../engine/files.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 export const K6_VERSION = 'v2.2.0';
@@ -45,21 +46,17 @@ export async function ensureK6(tell: (line: string) => void): Promise<string> {
 
 /** Installs k6 into the cache, with Go or with a container engine. Throws a UsageError that says how to install it. */
 export async function installK6(): Promise<string> {
-  const scratch = await mkdtemp(join(tmpdir(), 'screenings-k6-'));
-  try {
-    const got = (await buildWithGo(scratch)) ?? (await takeFromImage(scratch));
-    if (!got) throw new UsageError(K6_HELP);
-    const target = cachedK6();
-    await mkdir(dirname(target), { recursive: true });
-    // Copies next to the target and renames: concurrent runs must not see an incomplete file.
-    const temporary = `${target}.${process.pid}`;
-    await copyFile(got, temporary);
-    await chmod(temporary, 0o755);
-    await rename(temporary, target);
-    return target;
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
-  }
+  await using scratch = await temporaryFolder('screenings-k6');
+  const got = (await buildWithGo(scratch.path)) ?? (await takeFromImage(scratch.path));
+  if (!got) throw new UsageError(K6_HELP);
+  const target = cachedK6();
+  await mkdir(dirname(target), { recursive: true });
+  // Copies next to the target and renames: concurrent runs must not see an incomplete file.
+  const temporary = `${target}.${process.pid}`;
+  await copyFile(got, temporary);
+  await chmod(temporary, 0o755);
+  await rename(temporary, target);
+  return target;
 }
 
 /**

@@ -1,10 +1,11 @@
 /** Runs one k6 script in a child process and reads its output: requests, findings, the summary. */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../engine/files.ts';
 import { spawnGuarded } from '../../engine/process.ts';
 import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
@@ -69,73 +70,69 @@ const GRACE_SECONDS = 90;
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(script: string, options: K6Options) {
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-load-'));
-  try {
-    const LOAD_CONFIG = join(directory, 'config.json');
-    const SUMMARY = join(directory, 'summary.json');
-    await writeFile(LOAD_CONFIG, JSON.stringify(config));
-    const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory, 'trusted.pem') };
-    if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
-    const outs = outputs.flatMap((output) => ['--out', output]);
-    const child = spawnGuarded(
-      k6,
-      ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory)],
-      { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
-    );
-    child.stdout.resume();
-    const kill = (): boolean => child.kill('SIGKILL');
-    const interrupt = (): void => {
-      child.kill('SIGINT');
-      setTimeout(kill, INTERRUPT_GRACE_MS).unref();
-    };
-    signal?.addEventListener('abort', interrupt, { once: true });
-    const startedAt = Date.now();
-    const pressure = measurePressure();
-    const output = listen(createInterface({ input: child.stderr }), judge, (one) => {
-      if (output.isHopeless || !progress?.(one)) return;
-      output.isHopeless = true;
-      interrupt();
-    });
-    let used: number | undefined;
-    let killed: string | undefined;
-    const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
-    const meter = setInterval(() => {
-      used = cpuSeconds(child.pid!) ?? used;
-      if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
-      killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
-      kill();
-    }, 250);
-    const { seconds, timeoutSeconds, probe } = config;
-    const limit = setTimeout(
-      kill,
-      (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000,
-    );
-    const [code] = (await once(child, 'close').finally(() => {
-      clearInterval(meter);
-      clearTimeout(limit);
-      signal?.removeEventListener('abort', interrupt);
-    })) as [number | null];
-    const summary = await readFile(SUMMARY, 'utf8').then(
-      (text) => JSON.parse(text) as ScenarioSummary,
-      () => undefined,
-    );
-    if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
-    return {
-      ...output,
-      /** The last line of k6's own output, or why the kit killed k6. */
-      lastMessage: killed ?? output.lastMessage,
-      /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
-      status: code ?? 137,
-      summary,
-      /** Pressure on the machine during the run. */
-      pressure: pressure(),
-      /** Processor time, and the generator's share of the machine's cores; absent if unknown. */
-      cpuSeconds: used,
-      cpuShare: used && used / ((Date.now() - startedAt) / 1000) / availableParallelism(),
-    };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  await using directory = await temporaryFolder('screenings-load');
+  const LOAD_CONFIG = join(directory.path, 'config.json');
+  const SUMMARY = join(directory.path, 'summary.json');
+  await writeFile(LOAD_CONFIG, JSON.stringify(config));
+  const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory.path, 'trusted.pem') };
+  if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
+  const outs = outputs.flatMap((output) => ['--out', output]);
+  const child = spawnGuarded(
+    k6,
+    ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory.path)],
+    { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
+  );
+  child.stdout.resume();
+  const kill = (): boolean => child.kill('SIGKILL');
+  const interrupt = (): void => {
+    child.kill('SIGINT');
+    setTimeout(kill, INTERRUPT_GRACE_MS).unref();
+  };
+  signal?.addEventListener('abort', interrupt, { once: true });
+  const startedAt = Date.now();
+  const pressure = measurePressure();
+  const output = listen(createInterface({ input: child.stderr }), judge, (one) => {
+    if (output.isHopeless || !progress?.(one)) return;
+    output.isHopeless = true;
+    interrupt();
+  });
+  let used: number | undefined;
+  let killed: string | undefined;
+  const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
+  const meter = setInterval(() => {
+    used = cpuSeconds(child.pid!) ?? used;
+    if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
+    killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
+    kill();
+  }, 250);
+  const { seconds, timeoutSeconds, probe } = config;
+  const limit = setTimeout(
+    kill,
+    (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000,
+  );
+  const [code] = (await once(child, 'close').finally(() => {
+    clearInterval(meter);
+    clearTimeout(limit);
+    signal?.removeEventListener('abort', interrupt);
+  })) as [number | null];
+  const summary = await readFile(SUMMARY, 'utf8').then(
+    (text) => JSON.parse(text) as ScenarioSummary,
+    () => undefined,
+  );
+  if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
+  return {
+    ...output,
+    /** The last line of k6's own output, or why the kit killed k6. */
+    lastMessage: killed ?? output.lastMessage,
+    /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
+    status: code ?? 137,
+    summary,
+    /** Pressure on the machine during the run. */
+    pressure: pressure(),
+    /** Processor time, and the generator's share of the machine's cores; absent if unknown. */
+    cpuSeconds: used,
+    cpuShare: used && used / ((Date.now() - startedAt) / 1000) / availableParallelism(),
+  };
 }
 
 /** A line of k6's own output; undefined for the lines of a stack trace. */

@@ -3,7 +3,7 @@
  * raised if requests waited, lowered if connections were refused.
  */
 import { ascending, largest, quantile, sum } from '../estimate/numbers.ts';
-import { failed, LATE_SHARE, type Slo, WARM_UP } from '../estimate/step.ts';
+import { failed, LATE_SHARE, type Slo, STEP } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
@@ -54,7 +54,7 @@ export function overloadOf(
   const latency = quantile(latencies, 0.99);
   // A stall of the machine delays the target too, and its queue lasts several times as long: a small violation of the
   // SLO is not evidence. A large violation, or half of the answers late, is.
-  const startMs = WARM_UP * largest(samples.map(({ dueMs }) => dueMs));
+  const startMs = STEP.warmUp * largest(samples.map(({ dueMs }) => dueMs));
   const stallMs = largest(samples.map((one) => (one.dueMs < startMs ? 0 : one.schedulerLagMs)));
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
   const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;

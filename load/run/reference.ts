@@ -1,11 +1,11 @@
 /** Starts servers of the kit in child processes, so that they do not share an event loop with the measurement. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../engine/files.ts';
 
 const START_TIMEOUT_MS = 10 * 60_000;
 const STOP_TIMEOUT_MS = 20_000;
@@ -64,15 +64,11 @@ export async function startReference(
   tell: (line: string) => void,
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningReference> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-reference-'));
-  const file = join(directory, 'target.json');
-  try {
-    const args = ['--port', '0', '--screenings', String(screenings), '--write-target', file, ...flags];
-    const module = new URL('../../reference-server/main.ts', import.meta.url);
-    const child = await startChild(module, args, { isReady: (line) => line === 'ready', tell, env });
-    const target = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;
-    return { target, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  await using directory = await temporaryFolder('screenings-reference');
+  const file = join(directory.path, 'target.json');
+  const args = ['--port', '0', '--screenings', String(screenings), '--write-target', file, ...flags];
+  const module = new URL('../../reference-server/main.ts', import.meta.url);
+  const child = await startChild(module, args, { isReady: (line) => line === 'ready', tell, env });
+  const target = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;
+  return { target, [Symbol.asyncDispose]: () => child[Symbol.asyncDispose]() };
 }

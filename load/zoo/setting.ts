@@ -1,11 +1,11 @@
 /** Fixtures of the tests with k6: k6, the command line, a simulated server with a report directory, a session. */
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test as base } from '@playwright/test';
 import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { TENANT } from '../../reference-server/non-implementations/tools.ts';
+import { temporaryFolder } from '../../engine/files.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
@@ -38,7 +38,8 @@ export const load = (
 
 /** Starts a simulated server with a target file and a report directory. */
 export async function setting(settings: SimulatedSettings) {
-  const directory = await mkdtemp(join(tmpdir(), 'load-test-'));
+  const folder = await temporaryFolder('load-test');
+  const directory = folder.path;
   const server = await startSimulatedServer(settings);
   const target = join(directory, 'target.json');
   await writeFile(target, JSON.stringify(server.target));
@@ -50,7 +51,7 @@ export async function setting(settings: SimulatedSettings) {
       JSON.parse(await readFile(join(directory, `load-${name}.json`), 'utf8')) as LoadResult,
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
-      await rm(directory, { recursive: true, force: true });
+      await folder[Symbol.asyncDispose]();
     },
   };
 }
