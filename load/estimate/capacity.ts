@@ -21,23 +21,25 @@ import {
   saturationOf,
   type SearchSettings,
   totals,
-  UNSETTLED,
+  FIGURES,
 } from './figures.ts';
 import { smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
-import { confirmQuota, LONGEST_PAUSE_SECONDS, longestWait } from './quota.ts';
-import { excludesErrors, judgeStep, LEAST_SAMPLES, type Sample, type Step, type Verdict } from './step.ts';
+import { confirmQuota, longestWait, QUOTA } from './quota.ts';
+import { excludesErrors, judgeStep, STEP, type Sample, type Step, type Verdict } from './step.ts';
 
-const OVERLOAD = 1.5;
-/** Ratio of high to low at which the bracket is narrow enough, and by which a rate is raised at least. */
-const NARROW = 1.06;
-/** Requests in a doubling step that suffice to show a backlog. */
-const LEAST_DOUBLING = 60;
-const LONGEST_BRACKET_SECONDS = 40;
-/** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
-const OF_SATURATION = 0.95;
-/** Factor on LEAST_SAMPLES, as the warm-up does not count. */
-const ENOUGH = 1.4;
+export const SEARCH = {
+  overload: 1.5,
+  /** Ratio of high to low at which the bracket is narrow enough, and by which a rate is raised at least. */
+  narrow: 1.06,
+  /** Requests in a doubling step that suffice to show a backlog. */
+  leastDoubling: 60,
+  longestBracketSeconds: 40,
+  /** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
+  ofSaturation: 0.95,
+  /** Factor on STEP.leastSamples, as the warm-up does not count. */
+  enough: 1.4,
+};
 
 /** Finds the capacity of runStep's target, within settings.maxSeconds. */
 export const searchCapacity = async (runStep: RunStep, settings: SearchSettings): Promise<Found> =>
@@ -135,7 +137,7 @@ class Search {
         return { ...ordered(rate, rate, Infinity), limitedBy, basis: 'highest-tried', confirmed: true };
       } else if (!isSeenAbove) {
         const above = Math.min(maxRate, this.#heldFigure().interval[1]);
-        const seconds = Math.max(stepSeconds, (LEAST_SAMPLES * ENOUGH) / above);
+        const seconds = Math.max(stepSeconds, (STEP.leastSamples * SEARCH.enough) / above);
         if (this.#left() < seconds) throw new Ended(this.#outOfTime('before a higher rate broke the SLO'));
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
@@ -144,7 +146,7 @@ class Search {
       else if (this.#held === 0) rate = await this.#narrow();
       else {
         rate = this.#held + (this.#bracket().high - this.#held) * 0.6;
-        if (rate < this.#held * NARROW || this.#left() < confirmSeconds) return this.#heldFigure();
+        if (rate < this.#held * SEARCH.narrow || this.#left() < confirmSeconds) return this.#heldFigure();
       }
     }
   }
@@ -160,7 +162,7 @@ class Search {
       await this.#run(offered, Math.min(seconds, this.#left()), { pauseSeconds: 0 });
     this.#predict(this.#steps.at(-1)!);
     return {
-      ...ordered(offered, offered * UNSETTLED, this.#bracket().high),
+      ...ordered(offered, offered * FIGURES.unsettled, this.#bracket().high),
       ...{ limitedBy: 'quota', basis: 'bisection' },
       ...confirmedUnless(verdict() !== 'holds' && `${offered.toFixed(1)}/s did not hold for long enough`),
     };
@@ -171,7 +173,7 @@ class Search {
     if (!Number.isFinite(offered) || offered <= 0) throw new RangeError(`no rate to run at: ${offered}`);
     // The previous step must not influence this one through a limiter or a ban.
     const wait = longestWait(this.#samples);
-    const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= LONGEST_PAUSE_SECONDS ? wait : 0);
+    const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= QUOTA.longestPauseSeconds ? wait : 0);
     if (seconds + pauseSeconds > this.#left())
       throw new Ended(this.#held > 0 ? this.#heldFigure() : this.#outOfTime());
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
@@ -206,7 +208,7 @@ class Search {
     const { slo, bracketSeconds, overloadSeconds, maxRate } = this.settings;
     let voids = 0;
     for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
-      const enough = Math.min(LONGEST_BRACKET_SECONDS, LEAST_DOUBLING / rate);
+      const enough = Math.min(SEARCH.longestBracketSeconds, SEARCH.leastDoubling / rate);
       const step = await this.#run(rate, Math.max(bracketSeconds, enough));
       if (step.void) {
         voids += 1;
@@ -220,8 +222,8 @@ class Search {
       // Far above: without a backlog throughout the step, the throughput is not yet the target's limit.
       const { low } = this.#bracket();
       if (this.#banSeconds !== undefined || (low === 0 && rate <= from)) return false;
-      const beyond = Math.max(low * 1.2, (step.saturatedAt ?? rate) * OVERLOAD);
-      await this.#lookAbove(Math.min(maxRate, Math.max(beyond, rate * NARROW)), overloadSeconds);
+      const beyond = Math.max(low * 1.2, (step.saturatedAt ?? rate) * SEARCH.overload);
+      await this.#lookAbove(Math.min(maxRate, Math.max(beyond, rate * SEARCH.narrow)), overloadSeconds);
       rate = this.#steps.at(-1)!.offered;
       if (this.#bracket().high < Infinity) return false;
       if (rate >= maxRate) return true;
@@ -239,7 +241,10 @@ class Search {
     for (let attempt = 0; attempt < 3 && verdict() !== 'holds'; attempt += 1) {
       if (verdict() === 'breaks' && isAnyLower) return false;
       if (verdict() === 'breaks') rate /= 3;
-      const seconds = Math.min(LONGEST_BRACKET_SECONDS * 1.5, (LEAST_SAMPLES * ENOUGH) / rate);
+      const seconds = Math.min(
+        SEARCH.longestBracketSeconds * 1.5,
+        (STEP.leastSamples * SEARCH.enough) / rate,
+      );
       await this.#run(rate, Math.max(2 * stepSeconds, seconds));
     }
     return verdict() === 'holds';
@@ -250,10 +255,11 @@ class Search {
     const { slo, stepSeconds, confirmSeconds } = this.settings;
     for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds;) {
       const { low, high } = this.#bracket();
-      if (low >= high || high / low <= NARROW) break;
-      const saturated = (saturationOf(this.#evidence(), slo) ?? Infinity) * OF_SATURATION;
+      if (low >= high || high / low <= SEARCH.narrow) break;
+      const saturated = (saturationOf(this.#evidence(), slo) ?? Infinity) * SEARCH.ofSaturation;
       const middle = low < high / 4 ? high / 2 : (low + high) / 2;
-      const rate = [saturated, this.#top * UNSETTLED].find((one) => one > low && one < high) ?? middle;
+      const rate =
+        [saturated, this.#top * FIGURES.unsettled].find((one) => one > low && one < high) ?? middle;
       let step = await this.#run(rate, stepSeconds);
       if (step.verdict === 'undecided' && !step.void) step = await this.#run(rate, stepSeconds);
       if (step.void) voids += 1;
@@ -261,14 +267,17 @@ class Search {
     }
     const { low, high } = this.#bracket();
     // A short step held a rate that a confirmation run did not.
-    if (low >= high) return high * (collapseOf(this.#evidence(), slo) ? 0.85 : UNSETTLED);
-    return low > 0 ? low : high * UNSETTLED;
+    if (low >= high) return high * (collapseOf(this.#evidence(), slo) ? 0.85 : FIGURES.unsettled);
+    return low > 0 ? low : high * FIGURES.unsettled;
   }
 
   /** Runs a confirmation, which must hold by its own samples; extended once if undecided. */
   async #confirm(rate: number): Promise<boolean> {
     const { confirmSeconds, slo } = this.settings;
-    const seconds = Math.max(confirmSeconds, Math.min((LEAST_SAMPLES * ENOUGH) / rate, this.#left()));
+    const seconds = Math.max(
+      confirmSeconds,
+      Math.min((STEP.leastSamples * SEARCH.enough) / rate, this.#left()),
+    );
     const from = this.#steps.length;
     const verdict = (): Verdict => {
       const own = this.#steps.slice(from);

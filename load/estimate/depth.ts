@@ -5,6 +5,15 @@
  */
 import { median } from './numbers.ts';
 
+export const DEPTH = {
+  /** A page is slower than the other of its pair if it takes FACTOR times the work and LEAST_MS more. */
+  factor: 1.8,
+  leastMs: 4,
+  /** Pages after DEEP of a traversal show the cost of depth; those after END whether the planner switched plans. */
+  deep: 0.66,
+  end: 0.96,
+};
+
 /** A page of one traversal; `firstMs`: the first page of a window that begins at the same position. */
 export interface DeepPage {
   readonly depth: number;
@@ -52,12 +61,6 @@ export interface DepthFinding {
   readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
 }
 
-/** A page is slower than the other of its pair if it takes FACTOR times the work and LEAST_MS more. */
-const FACTOR = 1.8;
-const LEAST_MS = 4;
-/** Pages after DEEP of a traversal show the cost of depth; those after END whether the planner switched plans. */
-const DEEP = 0.66;
-const END = 0.96;
 const BINS = 20;
 
 const CAUSES = {
@@ -80,7 +83,7 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
   const ratio = (pairs: readonly Pair[]): number =>
     Math.exp(median(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
   const slower = (pairs: readonly Pair[]): boolean =>
-    ratio(pairs) > FACTOR && median(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
+    ratio(pairs) > DEPTH.factor && median(pairs.map(([ms, other]) => ms - other)) > DEPTH.leastMs;
   const flipped = (pairs: readonly Pair[]): Pair[] => pairs.map(([ms, other]) => [other, ms]);
   const between = (from: number, to: number): Pair[] =>
     pages.flatMap(({ depth, ms, firstMs }) =>
@@ -90,9 +93,9 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
     );
   const long = (settled: boolean): Pair[] =>
     windows.filter((pair) => pair.settled === settled).map(({ longMs, shortMs }) => [longMs, shortMs]);
-  const [deep, all] = [between(DEEP, END), between(0, END)];
+  const [deep, all] = [between(DEPTH.deep, DEPTH.end), between(0, DEPTH.end)];
   const causes: readonly (readonly [found: boolean, Shape, cause: string])[] = [
-    [slower(deep), 'grows-with-depth', slower(between(END, 1)) ? CAUSES.offset : CAUSES.or],
+    [slower(deep), 'grows-with-depth', slower(between(DEPTH.end, 1)) ? CAUSES.offset : CAUSES.or],
     [slower(flipped(all)), 'slow-first-page', CAUSES.first],
     [slower(long(false)), 'slow-on-long-windows', `${CAUSES.rest}; or ${CAUSES.plan}`],
     [slower(long(true)), 'slow-on-long-windows', CAUSES.plan],

@@ -4,15 +4,7 @@
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
 import { ascending, largest, smallest, sum } from './numbers.ts';
-import {
-  excludesErrors,
-  LEAST_SAMPLES,
-  type Sample,
-  type Slo,
-  type Step,
-  type Verdict,
-  verdictOf,
-} from './step.ts';
+import { excludesErrors, STEP, type Sample, type Slo, type Step, type Verdict, verdictOf } from './step.ts';
 
 export interface Bracket {
   /** 0 if no rate surely holds; high is Infinity if none surely breaks. */
@@ -20,8 +12,21 @@ export interface Bracket {
   readonly high: number;
 }
 
-/** Relative difference up to which two rates count as the same. */
-const SAME = 0.005;
+export const FIGURES = {
+  /** Relative difference up to which two rates count as the same. */
+  same: 0.005,
+  /** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
+  unsettled: 0.94,
+  /** The interval extends above the lowest rate that broke the SLO by this factor. */
+  roundedUp: 1.03,
+  /** An interval with a larger ratio of high to low is too wide to be confirmed. */
+  wide: 1.3,
+  /** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
+  collapsed: 0.7,
+  /** Share of saturation at which queueing delays less than 1 % of answers; factor within which rates are pooled. */
+  slight: 0.3,
+  alike: 4,
+};
 
 /** Sums over all steps that are not void. */
 export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
@@ -35,7 +40,9 @@ export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' |
 
 /** The joint verdict of all steps at rates in [from, to]. */
 export function pooled(steps: readonly Step[], from: number, to: number, slo: Slo): Verdict {
-  const between = steps.filter(({ offered }) => offered >= from * (1 - SAME) && offered <= to * (1 + SAME));
+  const between = steps.filter(
+    ({ offered }) => offered >= from * (1 - FIGURES.same) && offered <= to * (1 + FIGURES.same),
+  );
   const { late, failures, counted } = totals(between);
   return verdictOf(late, failures, counted, slo);
 }
@@ -54,15 +61,6 @@ export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
-
-/** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
-export const UNSETTLED = 0.94;
-/** The interval extends above the lowest rate that broke the SLO by this factor. */
-const ROUNDED_UP = 1.03;
-/** An interval with a larger ratio of high to low is too wide to be confirmed. */
-const WIDE = 1.3;
-/** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
-const COLLAPSED = 0.7;
 
 /** A figure and its interval, widened to contain the figure. */
 export function ordered(figure: number, low: number, high: number) {
@@ -87,7 +85,9 @@ export function saturationOf(evidence: readonly Step[], slo: Slo): number | unde
 export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse'] {
   const { low } = bracketOf(evidence, slo);
   const collapsed = evidence
-    .filter((step) => !step.void && step.saturatedAt !== undefined && step.saturatedAt < COLLAPSED * low)
+    .filter(
+      (step) => !step.void && step.saturatedAt !== undefined && step.saturatedAt < FIGURES.collapsed * low,
+    )
     .sort((a, b) => a.offered - b.offered);
   const answersPerSecond = smallest(collapsed.map((step) => step.saturatedAt!));
   return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
@@ -100,11 +100,11 @@ export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse
 export function atHeldRate(rate: number, evidence: readonly Step[], slo: Slo): Figure {
   const { low, high } = bracketOf(evidence, slo);
   // If the target changed, low may exceed high.
-  const top = Number.isFinite(high) ? Math.max(low, high) * ROUNDED_UP : rate;
-  const bounds = ordered(rate, rate * UNSETTLED, top);
+  const top = Number.isFinite(high) ? Math.max(low, high) * FIGURES.roundedUp : rate;
+  const bounds = ordered(rate, rate * FIGURES.unsettled, top);
   const below = totals(evidence.filter((step) => step.offered <= rate));
   const why =
-    (bounds.interval[1] > WIDE * bounds.interval[0] && 'too few answers to narrow the interval') ||
+    (bounds.interval[1] > FIGURES.wide * bounds.interval[0] && 'too few answers to narrow the interval') ||
     (pooled(evidence, 0, rate * 0.9, slo) !== 'holds' &&
       'answers are also late or fail at much lower rates') ||
     (!excludesErrors(below.failures, below.counted, slo) &&
@@ -117,7 +117,7 @@ export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Fig
   const { low, high } = bracketOf(evidence, slo);
   const top = Math.max(low, high);
   return {
-    ...ordered(low, low * UNSETTLED, top),
+    ...ordered(low, low * FIGURES.unsettled, top),
     limitedBy: Number.isFinite(top) ? 'saturation' : 'none-found',
     basis: 'bisection',
     ...confirmedUnless(why),
@@ -136,21 +136,17 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
   };
 }
 
-/** Share of saturation at which queueing delays less than 1 % of answers; factor within which rates are pooled. */
-const SLIGHT = 0.3;
-const ALIKE = 4;
-
 /** Figure if the SLO holds at no rate. */
 export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
   const rates = evidence.map((step) => step.offered);
   const lowest = smallest(rates);
   const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
   // Near saturation, the load may cause the late answers, and a lower rate might hold.
-  const quiet = evidence.filter(({ offered }) => offered <= lowest * ALIKE);
+  const quiet = evidence.filter(({ offered }) => offered <= lowest * FIGURES.alike);
   const isSure =
     pooled(quiet, 0, Infinity, slo) === 'breaks' &&
-    totals(quiet).counted >= LEAST_SAMPLES / 2 &&
-    lowest <= SLIGHT * (saturationOf(evidence, slo) ?? Infinity);
+    totals(quiet).counted >= STEP.leastSamples / 2 &&
+    lowest <= FIGURES.slight * (saturationOf(evidence, slo) ?? Infinity);
   const why = evidence.some(({ limitedRate }) => limitedRate > slo.errorRate)
     ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
     : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';

@@ -1,5 +1,12 @@
 /** Whether a limit counts items or bytes instead of requests: compares full pages with empty ones, both from rest. */
 
+export const FULL = {
+  /** Number of full pages, such as a back-fill reads. */
+  fullPages: 100,
+  /** Empty pages for each admitted full page: all of them must be admitted if the limit counts items or bytes. */
+  more: 1.5,
+};
+
 /** Pages that one client read in succession, until one was rejected. */
 export interface PagesRead {
   readonly admitted: number;
@@ -19,12 +26,8 @@ export interface FullPages extends PagesRead {
 /** Only a limiter that was identified, or is absent, rejects the same number of pages each time. */
 export const isComparable = ({ kind }: { readonly kind: string }): boolean => kind !== 'cannot-tell';
 
-/** Number of full pages, such as a back-fill reads. */
-const FULL_PAGES = 100;
-/** Empty pages for each admitted full page: all of them must be admitted if the limit counts items or bytes. */
-const MORE = 1.5;
 /** The most pages that the comparison requests. */
-export const MOST_PAGES = FULL_PAGES + Math.ceil(MORE * FULL_PAGES);
+export const MOST_PAGES = FULL.fullPages + Math.ceil(FULL.more * FULL.fullPages);
 
 /**
  * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
@@ -35,10 +38,10 @@ export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
   fromRest = Infinity,
 ): Promise<FullPages | undefined> {
-  const full = await read(true, FULL_PAGES, 0);
+  const full = await read(true, FULL.fullPages, 0);
   if (!full || full.admitted === 0 || full.items === 0) return undefined;
   if (!full.isRejected) return full;
-  const count = Math.ceil(MORE * full.admitted);
+  const count = Math.ceil(FULL.more * full.admitted);
   if (count > fromRest) return { ...full, unit: 'requests' };
   const empty = await read(false, count, full.retryAfterSeconds ?? 0);
   return empty && { ...full, unit: empty.isRejected ? 'requests' : 'items-or-bytes' };

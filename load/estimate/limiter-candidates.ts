@@ -7,13 +7,22 @@ import type { Observation } from './limiter-probe.ts';
 import { median, smallest } from './numbers.ts';
 import { type Release, releasesOf } from './quota.ts';
 
-/** Timing uncertainty of the target's clock and queues, added to that of each answer. */
-export const SLACK_MS = 3;
-/** Cap on one answer's distance, so that an outlier does not outweigh the others. */
-const MOST_OFF = 5;
-
-/** Shorter windows cannot be distinguished from none at this precision. */
-const LEAST_WINDOW_MS = 250;
+export const CANDIDATES = {
+  /** Timing uncertainty of the target's clock and queues, added to that of each answer. */
+  slackMs: 3,
+  /** Cap on one answer's distance, so that an outlier does not outweigh the others. */
+  mostOff: 5,
+  /** Shorter windows cannot be distinguished from none at this precision. */
+  leastWindowMs: 250,
+  /** Number of candidates that the search descends from; its first step as a share of the window. */
+  maxStarts: 8,
+  firstStep: 0.03,
+  finestMs: 0.5,
+  /** Additional misses tolerated at the ends of the interval. */
+  extraMisses: 1,
+  step: 1.001,
+  widest: 1.25,
+};
 
 interface Fit {
   readonly best: LimiterSettings;
@@ -43,9 +52,9 @@ function evaluate(seen: readonly Observation[], settings: LimiterSettings, stopA
   const edgeShift = isBucket || settings.kind === 'sliding-counter' ? 0 : 1;
   let [distance, misses] = [0, 0];
   for (const { atMs, slackMs, ok } of seen) {
-    const slack = slackMs + SLACK_MS;
+    const slack = slackMs + CANDIDATES.slackMs;
     const off = ok ? -lenient.spare(atMs + slack) : strict.spare(atMs - slack);
-    if (off > 0) distance += Math.min(off, MOST_OFF);
+    if (off > 0) distance += Math.min(off, CANDIDATES.mostOff);
     if (off > (ok ? tolerance : rejectionTolerance)) misses += 1;
     if (distance > stopAt) break;
     if (!ok) continue;
@@ -125,19 +134,15 @@ function startsOf({ seen, releases, first, startMs, paceMs }: Hints): LimiterSet
   return [...windows, ...counters, ...logs, ...buckets];
 }
 
-/** Number of candidates that the search descends from; its first step as a share of the window. */
-const MAX_STARTS = 8;
-const FIRST_STEP = 0.03;
-
 /** The candidates with the smallest distance. */
 function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettings[]): Evaluation[] {
   let best: Evaluation[] = [];
   for (const settings of starts) {
     if (settings.limit < 1) continue;
-    const most = best.length < MAX_STARTS ? Infinity : best.at(-1)!.distance;
+    const most = best.length < CANDIDATES.maxStarts ? Infinity : best.at(-1)!.distance;
     const found = evaluate(seen, settings, most);
     if (found.distance < most)
-      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, MAX_STARTS);
+      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, CANDIDATES.maxStarts);
   }
   return best;
 }
@@ -149,7 +154,11 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
   const windows = Math.max(1, Math.round(seen.at(-1)!.atMs / windowMs));
   const directions = DIRECTIONS.filter(([first]) => phaseMs !== undefined || first === 0);
   let [found, edges] = [start, [beginMs, beginMs + windows * windowMs] as [number, number]];
-  for (let step = windowMs * FIRST_STEP; step > FINEST_MS && found.distance > 0; step /= 2) {
+  for (
+    let step = windowMs * CANDIDATES.firstStep;
+    step > CANDIDATES.finestMs && found.distance > 0;
+    step /= 2
+  ) {
     for (let moved = true; moved;) {
       moved = false;
       for (const [first, last] of directions) {
@@ -168,12 +177,6 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
 }
 
 const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
-const FINEST_MS = 0.5;
-
-/** Additional misses tolerated at the ends of the interval. */
-const EXTRA_MISSES = 1;
-const STEP = 1.001;
-const WIDEST = 1.25;
 
 /** Range of windows with at most `misses` misses; the window edge in the middle of the probe stays fixed. */
 function windowsBetween(
@@ -192,10 +195,10 @@ function windowsBetween(
         windowMs: ms * step,
         ...(edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) }),
       }).misses <= misses;
-    while (Math.abs(Math.log(ms / windowMs)) < Math.log(WIDEST) && explains()) ms *= step;
+    while (Math.abs(Math.log(ms / windowMs)) < Math.log(CANDIDATES.widest) && explains()) ms *= step;
     return ms * step;
   };
-  return [furthest(1 / STEP), furthest(STEP)];
+  return [furthest(1 / CANDIDATES.step), furthest(CANDIDATES.step)];
 }
 
 /** `all` also contains the answers after those that are fitted. */
@@ -211,12 +214,12 @@ function fit(
     .filter(({ distance }) => distance === least)
     .map((one) => ({ ...one, later: evaluate(all, one.settings).distance }))
     .sort((a, b) => a.later - b.later);
-  if (!best || best.settings.windowMs < LEAST_WINDOW_MS) return undefined;
+  if (!best || best.settings.windowMs < CANDIDATES.leastWindowMs) return undefined;
   const { settings, misses } = best;
   const [shortest, longest] = windowsBetween(seen, settings, misses);
   return {
     best: { ...settings, windowMs: (shortest + longest) / 2 },
-    windowMs: windowsBetween(seen, settings, misses + EXTRA_MISSES),
+    windowMs: windowsBetween(seen, settings, misses + CANDIDATES.extraMisses),
     misses,
     // The window may still be corrected, as its error adds up.
     surprises: Math.max(0, descend(all, evaluate(all, settings)).misses - misses),

@@ -5,11 +5,28 @@
 import type { FullPages } from './full-pages.ts';
 import { smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
-import { fitAll, SLACK_MS } from './limiter-candidates.ts';
+import { CANDIDATES, fitAll } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
+
+export const FIT = {
+  /** Share of contradicting answers above which a kind is ruled out. */
+  tolerated: 0.012,
+  /** Share of the answers after the fit that may contradict it. */
+  unpredicted: 0.05,
+  /** Share of the answers that a similar kind explains. */
+  similar: 0.9,
+  /** Share of a shaper's rate that it admits in the long run at least. */
+  sameRate: 0.8,
+  /** Few rejections suffice: a rate limiter also rejects the polls after a burst, when no request is in flight. */
+  leastRefused: 4,
+  /** Minimum number of admissions to estimate a rate. */
+  leastAdmitted: 20,
+  /** Waits that must be too short to rule out another client on the same quota as the cause. */
+  leastShortWaits: 3,
+};
 
 export interface LimiterFinding {
   readonly kind: LimiterKind | 'none-found' | 'cannot-tell';
@@ -55,24 +72,9 @@ interface RetryAfter {
   readonly worstShortSeconds: number;
 }
 
-/** Share of contradicting answers above which a kind is ruled out. */
-const TOLERATED = 0.012;
-
-/** Share of the answers after the fit that may contradict it. */
-const UNPREDICTED = 0.05;
-
 /** Whether there were answers that the fit had to predict, and it did. */
 export const isMet = ({ asPredicted, requests }: NonNullable<LimiterFinding['prediction']>): boolean =>
-  requests > 0 && requests - asPredicted <= UNPREDICTED * requests;
-
-/** Share of the answers that a similar kind explains. */
-const SIMILAR = 0.9;
-
-/** Share of a shaper's rate that it admits in the long run at least. */
-const SAME_RATE = 0.8;
-
-/** Few rejections suffice: a rate limiter also rejects the polls after a burst, when no request is in flight. */
-const LEAST_REFUSED = 4;
+  requests > 0 && requests - asPredicted <= FIT.unpredicted * requests;
 
 export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
@@ -93,7 +95,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const even = shaperOf(seen);
   // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
   const shaper =
-    even && even.ratePerSecond * SAME_RATE > (common.longRunPerSecond ?? Infinity) ? undefined : even;
+    even && even.ratePerSecond * FIT.sameRate > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
 
@@ -101,7 +103,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     all.flatMap(({ sentMs, rttMs, ok }) =>
       sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
     ),
-    LEAST_REFUSED,
+    FIT.leastRefused,
   );
   if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...noKind };
 
@@ -110,7 +112,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const least = smallest(fits.map((fit) => fit.misses));
   // Noise can make the right kind miss an answer, so a few more misses than the best are allowed.
   const remaining = fits
-    .filter((fit) => fit.misses <= TOLERATED * requests + 1 && fit.misses <= least + 2)
+    .filter((fit) => fit.misses <= FIT.tolerated * requests + 1 && fit.misses <= least + 2)
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
@@ -122,7 +124,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const isOpen = tied || cutBy !== undefined || !isMet(prediction);
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
-  const similar = LIMITER_KINDS.filter((other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > SIMILAR);
+  const similar = LIMITER_KINDS.filter(
+    (other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > FIT.similar,
+  );
   const alternatives = isOpen ? [...new Set([...fitting, ...similar])] : fitting.slice(1);
   const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
@@ -141,20 +145,14 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
 
 const round = (value: number): number => Number(value.toPrecision(4));
 
-/** Minimum number of admissions to estimate a rate. */
-const LEAST_ADMITTED = 20;
-
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRunRate(pressed: readonly Observation[]): number | undefined {
   const admitted = pressed.filter(({ ok }) => ok).length;
-  if (admitted < LEAST_ADMITTED || admitted === pressed.length) return undefined;
+  if (admitted < FIT.leastAdmitted || admitted === pressed.length) return undefined;
   const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));
   const { perSecond, settled } = quotaOf(decisions, decisions.at(-1)!.atMs);
   return settled ? round(perSecond) : undefined;
 }
-
-/** Waits that must be too short to rule out another client on the same quota as the cause. */
-const LEAST_SHORT_WAITS = 3;
 
 /**
  * Whether requests after the Retry-After wait were admitted. Considers only waits without a request of the probe in
@@ -174,7 +172,7 @@ function judgeRetryAfter(
     const named = refused.retryAfterSeconds;
     if (refused.ok || named === undefined || !next) continue;
     const waitedMs = next.atMs - next.slackMs - refused.atMs - refused.slackMs;
-    if (waitedMs < named * 1000 - SLACK_MS) continue;
+    if (waitedMs < named * 1000 - CANDIDATES.slackMs) continue;
     if (next.ok) {
       longEnough += 1;
       continue;
@@ -189,7 +187,7 @@ function judgeRetryAfter(
   }
   const waits = longEnough + short + same;
   const isTooShort =
-    (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
+    (short >= FIT.leastShortWaits && short > longEnough) || (same > FIT.leastShortWaits && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
   return {
     retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },

@@ -4,6 +4,32 @@
  */
 import { largest, smallest, sum } from './numbers.ts';
 
+export const PROBE = {
+  /** Requests sent within SIMULTANEOUS_MS may arrive in any order; gaps up to BURST_GAP_MS extend the group. */
+  simultaneousMs: 3,
+  burstGapMs: 1,
+  /** Growth factor of the gaps between polls, first gap, and gap as a share of the wait where that is known. */
+  growth: 1.13,
+  firstGapMs: 8,
+  fineShare: 0.02,
+  /** Maximum number of concurrent requests in a burst. */
+  largestBatch: 50,
+  /** Maximum number of polls in flight: those admitted after a release use up capacity. */
+  pollsAhead: 10,
+  /** Number of retries until retryUntilMs. */
+  retryPolls: 12,
+  /** Delays of SHAPED_MS over the quickest answer, in SHAPED_BATCHES successive batches, show a shaper. */
+  shapedMs: 300,
+  shapedBatches: 3,
+  /** Number and total length of Retry-After waits that are waited out without a request in between. */
+  waits: 5,
+  longestWaitsS: 60,
+  /** Constant overload, relative to the admitted rate, for two windows or OVERLOAD_SECONDS; skipped if too long. */
+  overload: 2,
+  overloadSeconds: 5,
+  longestOverloadSeconds: 30,
+};
+
 /** Outcome of one request. Times in milliseconds since the start of the probe. */
 export interface Observation {
   /** Estimated time of the target's decision, ± slackMs, with an error of up to half a round trip common to all. */
@@ -54,16 +80,13 @@ function placeReplies(replies: readonly Reply[]): Observation[] {
   for (let from = 0; from < placed.length;) {
     let to = from + 1;
     const isNear = (one: number, ms: number): boolean => placed[to]!.sentMs - placed[one]!.sentMs <= ms;
-    while (to < placed.length && (isNear(from, SIMULTANEOUS_MS) || isNear(to - 1, BURST_GAP_MS))) to += 1;
+    while (to < placed.length && (isNear(from, PROBE.simultaneousMs) || isNear(to - 1, PROBE.burstGapMs)))
+      to += 1;
     observations.push(...mergeSimultaneous(placed.slice(from, to)));
     from = to;
   }
   return observations.sort((a, b) => a.atMs - b.atMs);
 }
-
-/** Requests sent within SIMULTANEOUS_MS may arrive in any order; gaps up to BURST_GAP_MS extend the group. */
-const SIMULTANEOUS_MS = 3;
-const BURST_GAP_MS = 1;
 
 /** Gives simultaneous requests, whose order is unknown, one common time; admitted ones come first. */
 function mergeSimultaneous(group: readonly Observation[]): Observation[] {
@@ -81,27 +104,6 @@ export interface ProbeLimits {
 }
 
 type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
-
-/** Growth factor of the gaps between polls, first gap, and gap as a share of the wait where that is known. */
-const GROWTH = 1.13;
-const FIRST_GAP_MS = 8;
-const FINE_SHARE = 0.02;
-/** Maximum number of concurrent requests in a burst. */
-const LARGEST_BATCH = 50;
-/** Maximum number of polls in flight: those admitted after a release use up capacity. */
-const POLLS_AHEAD = 10;
-/** Number of retries until retryUntilMs. */
-const RETRY_POLLS = 12;
-/** Delays of SHAPED_MS over the quickest answer, in SHAPED_BATCHES successive batches, show a shaper. */
-const SHAPED_MS = 300;
-const SHAPED_BATCHES = 3;
-/** Number and total length of Retry-After waits that are waited out without a request in between. */
-const WAITS = 5;
-const LONGEST_WAITS_S = 60;
-/** Constant overload, relative to the admitted rate, for two windows or OVERLOAD_SECONDS; skipped if too long. */
-const OVERLOAD = 2;
-const OVERLOAD_SECONDS = 5;
-const LONGEST_OVERLOAD_SECONDS = 30;
 
 /** Observations of a probe by phase, and the limit that ended it early. */
 export interface Probed {
@@ -182,7 +184,7 @@ function* plan(
   /** Sends growing batches until `most` are admitted, or one is rejected after retryUntilMs. Returns the admitted. */
   function* burst(most = Infinity, retryUntilMs = 0): Plan<number> {
     const startedMs = now();
-    const pollMs = (retryUntilMs - startedMs) / RETRY_POLLS;
+    const pollMs = (retryUntilMs - startedMs) / PROBE.retryPolls;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
       const left = Math.max(1, limits.maxRequests - replies.length);
@@ -190,10 +192,10 @@ function* plan(
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;
       if (admitted === got.length) {
-        batch = Math.min(LARGEST_BATCH, batch * 2);
+        batch = Math.min(PROBE.largestBatch, batch * 2);
         const slowest = largest(got.map(({ rttMs }) => rttMs));
-        shaped = slowest > quickestMs + SHAPED_MS ? shaped + 1 : 0;
-        if (shaped >= SHAPED_BATCHES) return passed;
+        shaped = slowest > quickestMs + PROBE.shapedMs ? shaped + 1 : 0;
+        if (shaped >= PROBE.shapedBatches) return passed;
         continue;
       }
       if (now() >= retryUntilMs) break;
@@ -208,19 +210,19 @@ function* plan(
     const refusedAt = now();
     let lastMs = refusedAt;
     for (;;) {
-      let gap = Math.max(FIRST_GAP_MS, (lastMs - refusedAt) * (GROWTH - 1));
+      let gap = Math.max(PROBE.firstGapMs, (lastMs - refusedAt) * (PROBE.growth - 1));
       let next = lastMs + gap;
       const [atMs, span] = expected.find(([moment, width]) => lastMs < moment + 0.2 * width) ?? [];
       if (atMs !== undefined && span !== undefined) {
         const soonMs = atMs - 0.16 * span;
         // Nothing is admitted before the first expected time.
         if (atMs === expected[0]![0] || next > soonMs) {
-          gap = Math.max(4, FINE_SHARE * span);
+          gap = Math.max(4, PROBE.fineShare * span);
           next = Math.max(lastMs + gap, soonMs);
         }
       }
       // Keeps several polls in flight if a round trip is longer than the gap.
-      const ahead = Math.max(1, Math.min(POLLS_AHEAD, Math.ceil(quickestMs / gap)));
+      const ahead = Math.max(1, Math.min(PROBE.pollsAhead, Math.ceil(quickestMs / gap)));
       const got = yield* send(ahead, next - quickestMs / 2, gap);
       const first = got.findIndex(({ ok }) => ok);
       if (first >= 0) {
@@ -245,7 +247,7 @@ function* plan(
   if (first > 1 && second < Math.max(2, half * 0.6)) {
     const paceMs = yield* evenly(first);
     yield* waitOut();
-    yield* overload(1000 / paceMs, OVERLOAD_SECONDS);
+    yield* overload(1000 / paceMs, PROBE.overloadSeconds);
     return;
   }
 
@@ -266,13 +268,13 @@ function* plan(
     yield* evenly(first);
   }
   yield* waitOut();
-  yield* overload((first * 1000) / spanMs, Math.max(OVERLOAD_SECONDS, (2.2 * spanMs) / 1000));
+  yield* overload((first * 1000) / spanMs, Math.max(PROBE.overloadSeconds, (2.2 * spanMs) / 1000));
 
   /** Waits out Retry-After without a request in between; measures waits that are too short. */
   function* waitOut(): Plan {
     phases.waitedFrom = replies.length;
     let waitedSeconds = 0;
-    for (let waits = 0; waits < WAITS; waits += 1) {
+    for (let waits = 0; waits < PROBE.waits; waits += 1) {
       if (!refused) yield* burst();
       const { retryAfterSeconds } = refused ?? {};
       if (!refused) return;
@@ -284,7 +286,7 @@ function* plan(
       }
       const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
       waitedSeconds += retryAfterSeconds;
-      if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > LONGEST_WAITS_S) return;
+      if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > PROBE.longestWaitsS) return;
       const [got] = yield* send(1, readyMs + 2);
       if (!got!.ok) yield* release();
     }
@@ -292,10 +294,10 @@ function* plan(
 
   /** Offers a constant overload for `seconds`, whatever the replies. */
   function* overload(perSecond: number, seconds: number): Plan {
-    if (!(perSecond > 0) || seconds > LONGEST_OVERLOAD_SECONDS) return;
+    if (!(perSecond > 0) || seconds > PROBE.longestOverloadSeconds) return;
     yield* burst();
     phases.pressedFrom = replies.length;
-    const gap = 1000 / (OVERLOAD * perSecond);
+    const gap = 1000 / (PROBE.overload * perSecond);
     const untilMs = now() + seconds * 1000;
     while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
   }
@@ -305,7 +307,7 @@ function* plan(
     const fromMs = now();
     let [passed, gap] = [0, 3];
     while (passed < wanted) {
-      const ahead = Math.max(1, Math.min(2 * POLLS_AHEAD, Math.ceil((1.5 * quickestMs) / gap)));
+      const ahead = Math.max(1, Math.min(2 * PROBE.pollsAhead, Math.ceil((1.5 * quickestMs) / gap)));
       const got = yield* send(ahead, now() + gap, gap);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;

@@ -19,6 +19,44 @@ import { ascending, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { judgeStep, type RatePolicy, type Sample, sentMsOf, type Step } from './step.ts';
 
+export const QUOTA = {
+  /** A series of rejections of this share of the longest ends with a reset. */
+  long: 0.5,
+  /** If every series of rejections is shorter than this share of the run, there are no windows: admission is even. */
+  even: 0.06,
+  /** Initial share of a run that a burst allowance may distort. */
+  burstShare: 0.4,
+  leastPassed: 30,
+  /** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
+  irregular: 0.3,
+  /** Share of rejections, intervals in a run, and admitted requests per interval, to judge the variance. */
+  overloaded: 0.4,
+  leastIntervals: 5,
+  leastAdmitted: 10,
+  /** Factor on the latency of a quiet target from which admitted requests were queued. */
+  queued: 1.5,
+  phases: 12,
+  /** Maximum length of a run, in multiples of confirmSeconds. */
+  longestRun: 3,
+  attempts: 4,
+  /** Retry-After waits that contain two window resets: a wait is the rest of a window whose limit is used up. */
+  waits: 3,
+  /** The admitted rate is final once RAISE times the offered rate raises it by less than this factor. With almost no burst capacity that takes several raises; if it never is, a share of the requests is rejected at any rate. */
+  raise: 4,
+  mostGrowth: 1.15,
+  raises: 4,
+  /** Rates of the prediction runs, relative to the quota. */
+  below: 0.95,
+  beyond: 1.5,
+  /** Share of requests that may deviate from the prediction. */
+  unpredicted: 0.02,
+  /** Longest pause before a step, in which the limiter resets. */
+  longestPauseSeconds: 45,
+  arrivals: 20_000,
+  /** Bans of one length vary less than this, as a share. */
+  sameBan: 0.15,
+};
+
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
   readonly refusedMs: number;
@@ -40,14 +78,6 @@ export function releasesOf(seen: readonly Decision[]): Release[] {
   return releases;
 }
 
-/** A series of rejections of this share of the longest ends with a reset. */
-const LONG = 0.5;
-/** If every series of rejections is shorter than this share of the run, there are no windows: admission is even. */
-const EVEN = 0.06;
-/** Initial share of a run that a burst allowance may distort. */
-const BURST_SHARE = 0.4;
-const LEAST_PASSED = 30;
-
 /**
  * Estimates the quota from one run that offers more. If it has windows, only whole ones count, from one reset to
  * another, so that the phase does not matter. `sent`: in the order of time, since the start of the run.
@@ -62,18 +92,20 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   );
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
-  const releases = waits.flatMap(({ waitedMs, passedMs }) => (waitedMs >= LONG * longest ? [passedMs] : []));
+  const releases = waits.flatMap(({ waitedMs, passedMs }) =>
+    waitedMs >= QUOTA.long * longest ? [passedMs] : [],
+  );
   const [first, last] = [releases[0] ?? 0, releases.at(-1) ?? 0];
 
-  if (longest < EVEN * endMs) {
+  if (longest < QUOTA.even * endMs) {
     const refusedMs = sent.find(({ ok }) => !ok)?.atMs ?? endMs;
-    const fromMs = Math.max(refusedMs, BURST_SHARE * endMs);
+    const fromMs = Math.max(refusedMs, QUOTA.burstShare * endMs);
     const count = passed(fromMs, endMs);
     const perSecond = (count * 1000) / Math.max(1, endMs - fromMs);
     return {
       perSecond,
       error: 0.03 + 1 / Math.sqrt(Math.max(1, count)) / 4,
-      settled: count >= LEAST_PASSED && endMs - fromMs >= 0.3 * endMs,
+      settled: count >= QUOTA.leastPassed && endMs - fromMs >= 0.3 * endMs,
       burst: Math.max(1, passed(0, refusedMs) - (perSecond * refusedMs) / 1000),
       releases: waits.length,
     };
@@ -140,21 +172,14 @@ function declaredQuota(
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
 }
 
-/** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
-const IRREGULAR = 0.3;
-/** Share of rejections, intervals in a run, and admitted requests per interval, to judge the variance. */
-const [OVERLOADED, LEAST_INTERVALS, LEAST_ADMITTED] = [0.4, 5, 10];
 const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
 
 /** Admits at an even pace: no window resets were visible. */
 const isPaced = ({ settled, windowSeconds }: Quota): boolean => settled && windowSeconds === undefined;
 
-/** Factor on the latency of a quiet target from which admitted requests were queued. */
-const QUEUED = 1.5;
-
 /** Whether 429 may depend on how long answers take: admitted requests were queued, or their number is irregular. */
 const followsLatency = (run: readonly Sample[], seconds: number, idleMs: number): boolean =>
-  median(run.flatMap((one) => (isRejected(one) ? [] : [one.latencyMs]))) > QUEUED * idleMs ||
+  median(run.flatMap((one) => (isRejected(one) ? [] : [one.latencyMs]))) > QUOTA.queued * idleMs ||
   isIrregular(run, seconds);
 
 /** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
@@ -164,7 +189,7 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
   const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
   const ratios = WIDTHS_SECONDS.flatMap((width) => {
     const intervals = spanMs / 1000 / width;
-    if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
+    if (intervals < QUOTA.leastIntervals || admitted.length < QUOTA.leastAdmitted * intervals) return [];
     // Intervals overlap: each consists of four quarters.
     const quarters = Array.from({ length: Math.floor(4 * intervals) }, () => 0);
     for (const { dueMs } of admitted) {
@@ -175,10 +200,8 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
     const mean = sum(counts) / counts.length;
     return [sum(counts.map((count) => (count - mean) ** 2)) / counts.length / mean];
   });
-  return ratios.length > 0 && smallest(ratios) > IRREGULAR;
+  return ratios.length > 0 && smallest(ratios) > QUOTA.irregular;
 }
-
-const PHASES = 12;
 
 /**
  * The number of requests that the quota rejects in a run from rest: at least and at most. Simulates every kind and phase
@@ -200,8 +223,8 @@ function predictedRejections(
           }),
         ])
       : LIMITER_KINDS.flatMap((kind) =>
-          Array.from({ length: PHASES }, (_, phase) =>
-            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
+          Array.from({ length: QUOTA.phases }, (_, phase) =>
+            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / QUOTA.phases }),
           ),
         );
   const rejected = limiters.map(
@@ -209,24 +232,6 @@ function predictedRejections(
   );
   return { least: smallest(rejected), most: largest(rejected) };
 }
-
-/** Maximum length of a run, in multiples of confirmSeconds. */
-const LONGEST_RUN = 3;
-const ATTEMPTS = 4;
-/** Retry-After waits that contain two window resets: a wait is the rest of a window whose limit is used up. */
-const WAITS = 3;
-/**
- * The admitted rate is final once RAISE times the offered rate raises it by less than this factor. With almost no burst
- * capacity that takes several raises; if it never is, a share of the requests is rejected at any rate.
- */
-const [RAISE, MOST_GROWTH, RAISES] = [4, 1.15, 4];
-/** Rates of the prediction runs, relative to the quota. */
-const BELOW = 0.95;
-const BEYOND = 1.5;
-/** Share of requests that may deviate from the prediction. */
-const UNPREDICTED = 0.02;
-/** Longest pause before a step, in which the limiter resets. */
-export const LONGEST_PAUSE_SECONDS = 45;
 
 /** The rate below a quota up to which, by a sliding window with its figures, at most the SLO's share is rejected. */
 function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share: number): number {
@@ -236,14 +241,13 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
   for (let round = 0; round < 8; round += 1) {
     const rate = (low + high) / 2;
     const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
-    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
-    if (rejected.length <= share * ARRIVALS) low = rate;
+    const rejected = poissonArrivals(1, rate, QUOTA.arrivals / rate).filter((atMs) => limiter.ask(atMs) > 0);
+    if (rejected.length <= share * QUOTA.arrivals) low = rate;
     else high = rate;
   }
   return low;
 }
 
-const ARRIVALS = 20_000;
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 
 /** Offers a rate for some seconds. */
@@ -256,9 +260,6 @@ interface Confirmed {
   readonly banSeconds?: number;
 }
 
-/** Bans of one length vary less than this, as a share. */
-const SAME_BAN = 0.15;
-
 /** The length of the bans in an overload run; undefined unless there were several of the same length. */
 function banOf(sent: readonly Decision[]): number | undefined {
   const waits = releasesOf(sent)
@@ -266,7 +267,7 @@ function banOf(sent: readonly Decision[]): number | undefined {
     .slice(sent[0]?.ok === false ? 1 : 0)
     .map(({ waitedMs }) => waitedMs);
   const longest = largest(waits, 0);
-  return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest / 1000 : undefined;
+  return waits.length > 1 && smallest(waits) > (1 - QUOTA.sameBan) * longest ? longest / 1000 : undefined;
 }
 
 /**
@@ -282,7 +283,7 @@ export async function confirmQuota(
   quiet: { readonly acceptedPerSecond: number; readonly idleMs: number },
 ): Promise<Confirmed | undefined> {
   const { acceptedPerSecond, idleMs } = quiet;
-  const longest = LONGEST_RUN * confirmSeconds;
+  const longest = QUOTA.longestRun * confirmSeconds;
   let seen = [...samples];
   const policy = (): RatePolicy | undefined => declaredBy(seen.flatMap((one) => one.policy ?? []));
   const secondsNeeded = (): number => {
@@ -290,7 +291,7 @@ export async function confirmQuota(
     const window = policy()?.windowSeconds ?? 0;
     const needed = Math.max(
       window <= longest / 2.2 ? 2.2 * window : 0,
-      wait > stepSeconds ? WAITS * wait : 0,
+      wait > stepSeconds ? QUOTA.waits * wait : 0,
     );
     return Math.min(longest, Math.max(confirmSeconds, needed && needed + stepSeconds));
   };
@@ -302,7 +303,7 @@ export async function confirmQuota(
   let isOverloaded = false;
   let banSeconds: number | undefined;
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
-  for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
+  for (let attempt = 0; attempt < QUOTA.attempts && !quota.settled; attempt += 1) {
     const { samples: run } = await offer(rate, Math.min(seconds, left()), COUNTS_ONLY);
     if (concurrencyLimitOf(run) !== undefined) return undefined;
     if (!run.some(isRejected)) {
@@ -312,7 +313,7 @@ export async function confirmQuota(
     seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
     banSeconds = banOf(decisionsOf(run));
-    isOverloaded = run.filter(isRejected).length >= OVERLOADED * run.length;
+    isOverloaded = run.filter(isRejected).length >= QUOTA.overloaded * run.length;
     if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
     const [passed, { limit = 1, windowSeconds = 1 }] = [
       run.filter((one) => !isRejected(one)).length,
@@ -325,8 +326,8 @@ export async function confirmQuota(
   }
   // Without visible windows, the admitted rate must stay constant under a higher load.
   let grew = isPaced(quota) ? Infinity : 1;
-  for (let more = 0; more < RAISES && grew > MOST_GROWTH && rate < maxRate; more += 1) {
-    rate = Math.min(maxRate, rate * RAISE);
+  for (let more = 0; more < QUOTA.raises && grew > QUOTA.mostGrowth && rate < maxRate; more += 1) {
+    rate = Math.min(maxRate, rate * QUOTA.raise);
     const lasts = confirmSeconds / 2;
     const { samples: run } = await offer(rate, lasts, COUNTS_ONLY);
     if (!isOverloaded && followsLatency(run, lasts, idleMs)) return undefined;
@@ -335,7 +336,7 @@ export async function confirmQuota(
     grew = again.perSecond / quota.perSecond;
     quota = again;
   }
-  if (grew > MOST_GROWTH && grew < Infinity) return undefined;
+  if (grew > QUOTA.mostGrowth && grew < Infinity) return undefined;
 
   const { perSecond, error, settled, windowSeconds = 0 } = quota;
   if (settled) quota = { ...quota, withinSlo: rateWithin(quota, slo.errorRate) };
@@ -352,13 +353,13 @@ export async function confirmQuota(
       : `the window is longer than the run (${quota.releases} resets)`;
     return { figure: figureOf(`${why}${declared === undefined ? '' : headers}`) };
   }
-  const pauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, longestWait(seen));
+  const pauseSeconds = Math.min(QUOTA.longestPauseSeconds, longestWait(seen));
   const resetSeconds = seen.findLast((one) => one.retryAfterSeconds)?.retryAfterSeconds ?? 0;
   let prediction: Prediction | undefined;
   for (const [share, lasts] of [
     // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
-    [BEYOND, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
-    [BELOW, confirmSeconds],
+    [QUOTA.beyond, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
+    [QUOTA.below, confirmSeconds],
   ] as const) {
     const offered = share * perSecond;
     if (left() < lasts + pauseSeconds)
@@ -379,7 +380,8 @@ export async function confirmQuota(
     }
     // Late answers: the target is slower than its quota.
     const admitted = run.filter((one) => !isRejected(one));
-    if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
+    if (share === QUOTA.below && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks')
+      return undefined;
     let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
       // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
@@ -388,7 +390,7 @@ export async function confirmQuota(
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
     if (least > 0 && rejected.length === 0 && banSeconds !== undefined) return { banSeconds };
-    if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) return undefined;
+    if (off > QUOTA.unpredicted * run.length || (least > 0 && rejected.length === 0)) return undefined;
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };
   }

@@ -1,6 +1,21 @@
 /** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
 import { ascending, quantile } from './numbers.ts';
 
+export const STEP = {
+  /** Initial share of a step that its statistics exclude, as the queue is still filling. */
+  warmUp: 0.2,
+  /** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
+  growing: 0.1,
+  /** Minimum number of answers to judge a share of 1 %. */
+  leastSamples: 300,
+  /** Significance levels of the two verdicts. */
+  holdsByChance: 0.05,
+  breaksByChance: 0.02,
+  /** The error rate that an answer to "does it hold" has to exclude, in multiples of the SLO's, and the significance. */
+  excluded: 4,
+  excludedByChance: 0.1,
+};
+
 /** A limit declared by RateLimit headers. */
 export interface RatePolicy {
   readonly limit: number;
@@ -63,9 +78,6 @@ export interface Step {
   readonly accepted: number;
 }
 
-/** Initial share of a step that its statistics exclude, as the queue is still filling. */
-export const WARM_UP = 0.2;
-
 export const failed = (status: number): boolean => status === 0 || status >= 400;
 
 /** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
@@ -75,20 +87,17 @@ export function verdictOf(late: number, failures: number, counted: number, slo: 
   return verdict === 'holds' && failures > Math.max(1, slo.errorRate * counted) ? 'undecided' : verdict;
 }
 
-/** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
-const GROWING = 0.1;
-
 function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
   const third = Math.floor(counted.length / 3);
   const middle = (some: readonly Sample[]): number => quantile(latenciesOf(some), 0.5);
-  return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > GROWING * slo.p99Ms;
+  return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > STEP.growing * slo.p99Ms;
 }
 
 const latenciesOf = (samples: readonly Sample[]): number[] => ascending(samples.map((one) => one.latencyMs));
 
 /** Computes the statistics of a step and judges it against the SLO. */
 export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
-  const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * WARM_UP);
+  const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * STEP.warmUp);
   const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
   const p99Ms = quantile(sorted, 0.99);
@@ -133,13 +142,6 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
 /** holds: significantly below the share; breaks: significantly above it; undecided: more answers are needed. */
 export type Verdict = 'holds' | 'breaks' | 'undecided';
 
-/** Minimum number of answers to judge a share of 1 %. */
-export const LEAST_SAMPLES = 300;
-
-/** Significance levels of the two verdicts. */
-const HOLDS_BY_CHANCE = 0.05;
-const BREAKS_BY_CHANCE = 0.02;
-
 /** Binomial distribution function: the probability of at most k bad answers among n, each with probability p. */
 function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
@@ -156,19 +158,16 @@ function binomialAtMost(k: number, n: number, p: number): number {
 
 /** Binomial tests of the number of bad answers against the allowed share. */
 export function shareVerdict(bad: number, samples: number, share: number): Verdict {
-  if (1 - binomialAtMost(bad - 1, samples, share) <= BREAKS_BY_CHANCE) return 'breaks';
-  if (samples >= LEAST_SAMPLES && binomialAtMost(bad, samples, share) <= HOLDS_BY_CHANCE) return 'holds';
+  if (1 - binomialAtMost(bad - 1, samples, share) <= STEP.breaksByChance) return 'breaks';
+  if (samples >= STEP.leastSamples && binomialAtMost(bad, samples, share) <= STEP.holdsByChance)
+    return 'holds';
   return 'undecided';
 }
-
-/** The error rate that an answer to "does it hold" has to exclude, in multiples of the SLO's, and the significance. */
-const EXCLUDED = 4;
-const EXCLUDED_BY_CHANCE = 0.1;
 
 /** Whether failed answers do not exceed the SLO's share, and are enough to exclude a few times that share. */
 export function excludesErrors(failures: number, counted: number, { errorRate }: Slo): boolean {
   return (
     failures <= errorRate * counted &&
-    binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE
+    binomialAtMost(failures, counted, STEP.excluded * errorRate) <= STEP.excludedByChance
   );
 }
