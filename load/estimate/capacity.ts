@@ -3,30 +3,24 @@
  * confirms the figure with a longer run. Independent of k6: a step is a function, so that tests can simulate targets.
  */
 import {
-  atHeldRate,
-  atNoRate,
   atOneRate,
   type Bracket,
-  bracketOf,
-  collapseOf,
   confirmedUnless,
+  Evidence,
   type Figure,
+  FIGURES,
   type Found,
   type HowToRun,
-  openEnded,
   ordered,
-  pooled,
   type Prediction,
   type RunStep,
-  saturationOf,
   type SearchSettings,
-  totals,
-  FIGURES,
+  secondsOf,
 } from './figures.ts';
-import { smallest, sum } from './numbers.ts';
+import { ascending, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { confirmQuota, longestWait, QUOTA } from './quota.ts';
-import { excludesErrors, judgeStep, STEP, type Sample, type Step, type Verdict } from './step.ts';
+import { judgeStep, STEP, type Sample, type Step, type Verdict } from './step.ts';
 
 export const SEARCH = {
   overload: 1.5,
@@ -41,18 +35,6 @@ export const SEARCH = {
   enough: 1.4,
 };
 
-/** Finds the capacity of runStep's target, within settings.maxSeconds. */
-export const searchCapacity = async (runStep: RunStep, settings: SearchSettings): Promise<Found> =>
-  new Search(runStep, settings).find();
-
-/** Whether the SLO holds at one rate: yes (the rate), no (0), or undecided (not confirmed). */
-export const checkRate = async (
-  runStep: RunStep,
-  settings: SearchSettings,
-  rate: number,
-  seconds: number,
-): Promise<Found> => new Search(runStep, settings).check(rate, seconds);
-
 /** Ends the search: the time is over, or a quota is the limiting factor. */
 class Ended extends Error {
   constructor(readonly figure: Figure) {
@@ -60,7 +42,7 @@ class Ended extends Error {
   }
 }
 
-class Search {
+export class Search {
   readonly #steps: Step[] = [];
   #samples: readonly Sample[] = [];
   /** The target got faster before this step: earlier ones that broke the SLO do not count. */
@@ -76,11 +58,18 @@ class Search {
   #seconds = 0;
   #load = 0;
 
+  readonly #settings;
+  readonly #timeLimit: string;
+
   constructor(
     private readonly runStep: RunStep,
-    private readonly settings: SearchSettings,
-  ) {}
+    settings: SearchSettings,
+  ) {
+    this.#settings = { ...settings, ...secondsOf(settings) };
+    this.#timeLimit = `the time limit of ${Math.round(this.#settings.maxSeconds)} s`;
+  }
 
+  /** Finds the capacity of runStep's target, within settings.maxSeconds. */
   async find(): Promise<Found> {
     try {
       return this.#found(await this.#search());
@@ -90,25 +79,28 @@ class Search {
     }
   }
 
-  async check(rate: number, seconds: number): Promise<Found> {
+  /** Whether the SLO holds at one rate: yes (the rate), no (0), or undecided (not confirmed). */
+  async check(rate: number): Promise<Found> {
     this.#noQuota = true;
-    const step = await this.#run(rate, seconds);
+    const step = await this.#run(rate, this.#settings.checkSeconds);
     this.#predict(step);
     return this.#found(atOneRate(step));
   }
 
-  #evidence = (): Step[] =>
-    this.#steps.filter(({ verdict }, index) => index >= this.#fasterSince || verdict !== 'breaks');
-  #left = (): number => this.settings.maxSeconds - this.#seconds;
-  #heldFigure = (): Figure => atHeldRate(this.#held, this.#evidence(), this.settings.slo);
+  #evidence(): Evidence {
+    const counts = this.#steps.filter(({ verdict }, at) => at >= this.#fasterSince || verdict !== 'breaks');
+    return new Evidence(counts, this.#settings.slo);
+  }
+  #left = (): number => this.#settings.maxSeconds - this.#seconds;
+  #heldFigure = (): Figure => this.#evidence().atHeldRate(this.#held);
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
   #bracket(): Bracket {
-    const { low, high } = bracketOf(this.#evidence(), this.settings.slo);
+    const { low, high } = this.#evidence().bracket();
     return { low, high: Math.min(high, this.#top) };
   }
 
   async #search(): Promise<Figure> {
-    const { slo, startRate, maxRate, stepSeconds, confirmSeconds } = this.settings;
+    const { slo, startRate, maxRate, stepSeconds, confirmSeconds } = this.#settings;
     let rate = startRate;
     for (let isSeenAbove = false; ;) {
       if (this.#bracket().high === Infinity) {
@@ -116,7 +108,7 @@ class Search {
         if (this.#banSeconds !== undefined) return this.#besideBan();
         if (!isSeenAbove && this.#bracket().low === 0 && !(await this.#holdsLow())) {
           // A target that only started slowly, or that fails at higher rates only, holds its lowest rate now.
-          if (!(await this.#confirm(Math.min(startRate, maxRate)))) return atNoRate(this.#evidence(), slo);
+          if (!(await this.#confirm(Math.min(startRate, maxRate)))) return this.#evidence().atNoRate();
           if (this.#bracket().high <= startRate) {
             this.#fasterSince = this.#steps.length - 1;
             rate = startRate * 2;
@@ -127,10 +119,10 @@ class Search {
       }
       if (!(await this.#confirm(rate))) {
         const { failures, late, limitedRate } = this.#steps.at(-1)!;
-        const below = totals(this.#evidence().filter(({ offered }) => offered < 0.9 * rate));
+        const below = this.#evidence().where(({ offered }) => offered < 0.9 * rate);
         // Errors at lower rates too may be independent of the rate.
-        if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures > 0)
-          return (await this.#confirm(rate / 4)) ? this.#heldFigure() : atNoRate(this.#evidence(), slo);
+        if (failures * 2 > late && limitedRate <= slo.errorRate && below.failures() > 0)
+          return (await this.#confirm(rate / 4)) ? this.#heldFigure() : this.#evidence().atNoRate();
         isSeenAbove &&= rate < maxRate;
       } else if (rate >= maxRate) {
         const limitedBy = 'none-found';
@@ -138,7 +130,10 @@ class Search {
       } else if (!isSeenAbove) {
         const above = Math.min(maxRate, this.#heldFigure().interval[1]);
         const seconds = Math.max(stepSeconds, (STEP.leastSamples * SEARCH.enough) / above);
-        if (this.#left() < seconds) throw new Ended(this.#outOfTime('before a higher rate broke the SLO'));
+        if (this.#left() < seconds) {
+          const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
+          return { ...this.#heldFigure(), ...confirmedUnless(why) };
+        }
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
       }
@@ -157,7 +152,7 @@ class Search {
    */
   async #besideBan(): Promise<Figure> {
     const { offered, seconds } = this.#steps.at(-1)!;
-    const verdict = (): Verdict => pooled(this.#evidence(), offered, offered, this.settings.slo);
+    const verdict = (): Verdict => this.#evidence().between(offered);
     if (verdict() === 'undecided')
       await this.#run(offered, Math.min(seconds, this.#left()), { pauseSeconds: 0 });
     this.#predict(this.#steps.at(-1)!);
@@ -177,18 +172,18 @@ class Search {
     if (seconds + pauseSeconds > this.#left())
       throw new Ended(this.#held > 0 ? this.#heldFigure() : this.#outOfTime());
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
-    const judged = judgeStep(offered, seconds, run.samples, this.settings.slo);
+    const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
     this.#seconds += seconds + pauseSeconds;
     this.#load += seconds;
     this.#samples = run.samples;
     // An overloaded generator only adds latency, so a step that holds counts in spite of it.
     const step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
     this.#steps.push(step);
-    this.settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.settings.maxSeconds} s of load`);
+    this.#settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.#settings.maxSeconds} s of load`);
     if (step.void) return { ...step, verdict: 'undecided' };
-    const pool = pooled(this.#evidence(), offered, offered, this.settings.slo);
+    const pool = this.#evidence().between(offered);
     const verdict = pool === 'holds' && judged.growing ? 'undecided' : pool;
-    const isLimited = step.limitedRate > this.settings.slo.errorRate && verdict !== 'holds';
+    const isLimited = step.limitedRate > this.#settings.slo.errorRate && verdict !== 'holds';
     if (isLimited && !this.#noQuota) await this.#quotaIn(step);
     return { ...judged, verdict };
   }
@@ -205,14 +200,14 @@ class Search {
 
   /** Doubles the rate until the SLO breaks, then overloads the target. Returns whether the SLO never broke. */
   async #double(from: number): Promise<boolean> {
-    const { slo, bracketSeconds, overloadSeconds, maxRate } = this.settings;
+    const { maxRate, bracketSeconds, overloadSeconds } = this.#settings;
     let voids = 0;
     for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
       const enough = Math.min(SEARCH.longestBracketSeconds, SEARCH.leastDoubling / rate);
       const step = await this.#run(rate, Math.max(bracketSeconds, enough));
       if (step.void) {
         voids += 1;
-        if (voids > 1 || rate >= maxRate) throw new Ended(openEnded(this.#evidence(), slo, step.void));
+        if (voids > 1 || rate >= maxRate) throw new Ended(this.#evidence().openEnded(step.void));
         continue;
       }
       if (step.verdict !== 'breaks') {
@@ -232,12 +227,12 @@ class Search {
 
   /** Whether the SLO holds at rates far below those that broke it, by up to three long steps. */
   async #holdsLow(): Promise<boolean> {
-    const { slo, stepSeconds } = this.settings;
+    const { stepSeconds } = this.#settings;
     const { high } = this.#bracket();
-    const lowest = smallest(this.#evidence().map((step) => step.offered));
+    const lowest = this.#evidence().lowest();
     const isAnyLower = lowest < high;
     let rate = isAnyLower ? Math.max(lowest, Math.min(lowest * 8, high / 4)) : lowest / 3;
-    const verdict = (): Verdict => pooled(this.#evidence(), 0, rate, slo);
+    const verdict = (): Verdict => this.#evidence().between(0, rate);
     for (let attempt = 0; attempt < 3 && verdict() !== 'holds'; attempt += 1) {
       if (verdict() === 'breaks' && isAnyLower) return false;
       if (verdict() === 'breaks') rate /= 3;
@@ -252,11 +247,11 @@ class Search {
 
   /** Narrows the bracket by short steps; returns the rate for the next confirmation run. */
   async #narrow(): Promise<number> {
-    const { slo, stepSeconds, confirmSeconds } = this.settings;
+    const { stepSeconds, confirmSeconds } = this.#settings;
     for (let voids = 0; voids < 2 && this.#left() > stepSeconds + confirmSeconds;) {
       const { low, high } = this.#bracket();
       if (low >= high || high / low <= SEARCH.narrow) break;
-      const saturated = (saturationOf(this.#evidence(), slo) ?? Infinity) * SEARCH.ofSaturation;
+      const saturated = (this.#evidence().saturation() ?? Infinity) * SEARCH.ofSaturation;
       const middle = low < high / 4 ? high / 2 : (low + high) / 2;
       const rate =
         [saturated, this.#top * FIGURES.unsettled].find((one) => one > low && one < high) ?? middle;
@@ -267,24 +262,22 @@ class Search {
     }
     const { low, high } = this.#bracket();
     // A short step held a rate that a confirmation run did not.
-    if (low >= high) return high * (collapseOf(this.#evidence(), slo) ? 0.85 : FIGURES.unsettled);
+    if (low >= high) return high * (this.#evidence().collapse() ? 0.85 : FIGURES.unsettled);
     return low > 0 ? low : high * FIGURES.unsettled;
   }
 
   /** Runs a confirmation, which must hold by its own samples; extended once if undecided. */
   async #confirm(rate: number): Promise<boolean> {
-    const { confirmSeconds, slo } = this.settings;
+    const { slo, confirmSeconds } = this.#settings;
     const seconds = Math.max(
       confirmSeconds,
       Math.min((STEP.leastSamples * SEARCH.enough) / rate, this.#left()),
     );
     const from = this.#steps.length;
     const verdict = (): Verdict => {
-      const own = this.#steps.slice(from);
-      const { failures, counted } = totals(own);
-      const pool = pooled(own, rate, rate, slo);
-      const isOpen = own.at(-1)!.growing || !excludesErrors(failures, counted, slo);
-      return pool === 'holds' && isOpen ? 'undecided' : pool;
+      const own = new Evidence(this.#steps.slice(from), slo);
+      const isOpen = this.#steps.at(-1)!.growing || !own.excludesErrors();
+      return own.verdict() === 'holds' && isOpen ? 'undecided' : own.verdict();
     };
     await this.#run(rate, seconds);
     if (verdict() === 'undecided' && this.#left() >= seconds) await this.#run(rate, seconds);
@@ -301,22 +294,20 @@ class Search {
     this.#predicted = {
       requestsPerSecond: offered,
       seconds: Math.round(seconds),
-      what: `answered without an error within ${this.settings.slo.p99Ms} ms`,
+      what: `answered without an error within ${this.#settings.slo.p99Ms} ms`,
       asPredicted: counted - late,
       requests: counted,
     };
   }
 
-  #outOfTime(what = ''): Figure {
-    const { low, high } = this.#bracket();
-    // If the target changed, low may exceed high.
-    const [less, more] = [Math.min(low, high), Math.max(low, high)];
-    const rates = Number.isFinite(more)
-      ? `between ${less.toFixed(1)} and ${more.toFixed(1)}/s`
-      : `${less.toFixed(1)}/s or more`;
-    const why = `the time limit of ${Math.round(this.settings.maxSeconds)} s was reached ${what || `; the highest rate that holds is ${rates}`}`;
-    if (this.#held > 0) return { ...this.#heldFigure(), confirmed: false, unconfirmed: why };
-    return openEnded(this.#evidence(), this.settings.slo, why.replace(' ;', ';'));
+  /** Nothing is confirmed: the bracket, whose ends are in any order if the target changed. */
+  #outOfTime(): Figure {
+    const [low, high] = ascending(Object.values(this.#bracket())) as [number, number];
+    const rates = Number.isFinite(high)
+      ? `between ${low.toFixed(1)} and ${high.toFixed(1)}/s`
+      : `${low.toFixed(1)}/s or more`;
+    const why = `${this.#timeLimit} was reached; the highest rate that holds is ${rates}`;
+    return this.#evidence().openEnded(why);
   }
 
   /** Handles a step broken by 429. Throws Ended if a quota explains it. */
@@ -325,7 +316,7 @@ class Search {
     // Quota runs provoke rejections on purpose; they say nothing about lower rates.
     this.#noQuota = true;
     const found = await confirmQuota(
-      this.settings,
+      this.#settings,
       async (rate, seconds, how) => {
         const { void: why } = await this.#run(rate, seconds, how);
         this.#atOnce ??= concurrencyLimitOf(this.#samples);
@@ -336,9 +327,8 @@ class Search {
       this.#samples,
       {
         acceptedPerSecond:
-          sum(evidence.map((one) => one.accepted * one.seconds)) /
-          sum(evidence.map(({ seconds }) => seconds)),
-        idleMs: evidence[0]!.p50Ms,
+          evidence.sum((one) => one.accepted * one.seconds) / evidence.sum(({ seconds }) => seconds),
+        idleMs: this.#steps[0]!.p50Ms,
       },
     );
     this.#predicted = found?.prediction;
@@ -353,7 +343,7 @@ class Search {
       limitedBy: 'saturation',
       ...figure,
       prediction: this.#predicted,
-      collapse: collapseOf(this.#evidence(), this.settings.slo),
+      collapse: this.#evidence().collapse(),
       atOnce: this.#atOnce,
       banSeconds: this.#banSeconds,
       ...(this.#atOnce === undefined ? {} : { limitedBy: 'quota' as const }),

@@ -4,7 +4,7 @@ import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
 import { probeVirtually, punishing } from '../zoo/limiters.ts';
 import { banning, limited, queueing, stepsAgainst, type VirtualTarget } from '../zoo/targets.ts';
-import { searchCapacity } from './capacity.ts';
+import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
@@ -53,7 +53,7 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
 });
 
 const search = (steps: RunStep, more: object = {}) =>
-  searchCapacity(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more });
+  new Search(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more }).find();
 const searchOf = (target: VirtualTarget, more?: object) => search(stepsAgainst(target, 1), more);
 
 test('capacity: reports none-found if the highest rate holds', async () => {

@@ -28,37 +28,6 @@ export const FIGURES = {
   alike: 4,
 };
 
-/** Sums over all steps that are not void. */
-export function totals(steps: readonly Step[]): Pick<Step, 'late' | 'failures' | 'counted'> {
-  const valid = steps.filter((step) => !step.void);
-  return {
-    late: sum(valid.map(({ late }) => late)),
-    failures: sum(valid.map(({ failures }) => failures)),
-    counted: sum(valid.map(({ counted }) => counted)),
-  };
-}
-
-/** The joint verdict of all steps at rates in [from, to]. */
-export function pooled(steps: readonly Step[], from: number, to: number, slo: Slo): Verdict {
-  const between = steps.filter(
-    ({ offered }) => offered >= from * (1 - FIGURES.same) && offered <= to * (1 + FIGURES.same),
-  );
-  const { late, failures, counted } = totals(between);
-  return verdictOf(late, failures, counted, slo);
-}
-
-export function bracketOf(steps: readonly Step[], slo: Slo): Bracket {
-  const rates = ascending([...new Set(steps.filter((step) => !step.void).map((step) => step.offered))]);
-  const steady = steps.filter((step) => !step.growing);
-  const holds = rates.filter((rate, index) =>
-    rates.slice(index).some((above) => pooled(steady, rate, above, slo) === 'holds'),
-  );
-  const breaks = rates.filter((rate, index) =>
-    rates.slice(0, index + 1).some((below) => pooled(steps, below, rate, slo) === 'breaks'),
-  );
-  return { low: holds.at(-1) ?? 0, high: breaks[0] ?? Infinity };
-}
-
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
 
@@ -74,54 +43,116 @@ export const confirmedUnless = (why: string | false = false): Pick<Figure, 'conf
   unconfirmed: why || undefined,
 });
 
-/** The lowest throughput under a backlog, in answers/s; only values above the rate that held are the target's limit. */
-export function saturationOf(evidence: readonly Step[], slo: Slo): number | undefined {
-  const { low } = bracketOf(evidence, slo);
-  const rates = evidence.flatMap((step) => (step.void ? [] : (step.saturatedAt ?? [])));
-  return ascending(rates).find((rate) => rate > low);
-}
+/** What steps show together. Void steps do not count. */
+export class Evidence {
+  readonly #steps: readonly Step[];
 
-/** The lowest offered rate at which throughput collapses below the rate that held. */
-export function collapseOf(evidence: readonly Step[], slo: Slo): Found['collapse'] {
-  const { low } = bracketOf(evidence, slo);
-  const collapsed = evidence
-    .filter(
-      (step) => !step.void && step.saturatedAt !== undefined && step.saturatedAt < FIGURES.collapsed * low,
-    )
-    .sort((a, b) => a.offered - b.offered);
-  const answersPerSecond = smallest(collapsed.map((step) => step.saturatedAt!));
-  return collapsed[0] && { from: collapsed[0].offered, answersPerSecond };
-}
+  constructor(
+    steps: readonly Step[],
+    private readonly slo: Slo,
+  ) {
+    this.#steps = steps.filter((step) => !step.void);
+  }
 
-/**
- * The figure for a rate that held for a minute. Its interval ends at the lowest rate that surely broke; unconfirmed if
- * that is far away, or if answers failed or were late at lower rates, so that the SLO held only by chance.
- */
-export function atHeldRate(rate: number, evidence: readonly Step[], slo: Slo): Figure {
-  const { low, high } = bracketOf(evidence, slo);
-  // If the target changed, low may exceed high.
-  const top = Number.isFinite(high) ? Math.max(low, high) * FIGURES.roundedUp : rate;
-  const bounds = ordered(rate, rate * FIGURES.unsettled, top);
-  const below = totals(evidence.filter((step) => step.offered <= rate));
-  const why =
-    (bounds.interval[1] > FIGURES.wide * bounds.interval[0] && 'too few answers to narrow the interval') ||
-    (pooled(evidence, 0, rate * 0.9, slo) !== 'holds' &&
-      'answers are also late or fail at much lower rates') ||
-    (!excludesErrors(below.failures, below.counted, slo) &&
-      `${below.failures} of ${below.counted} answers failed at rates up to this one`);
-  return { ...bounds, basis: 'bisection', ...confirmedUnless(why) };
-}
+  where(holds: (step: Step) => boolean): Evidence {
+    return new Evidence(this.#steps.filter(holds), this.slo);
+  }
 
-/** Unconfirmed figure of a search that cannot continue: the rate that surely held. */
-export function openEnded(evidence: readonly Step[], slo: Slo, why: string): Figure {
-  const { low, high } = bracketOf(evidence, slo);
-  const top = Math.max(low, high);
-  return {
-    ...ordered(low, low * FIGURES.unsettled, top),
-    limitedBy: Number.isFinite(top) ? 'saturation' : 'none-found',
-    basis: 'bisection',
-    ...confirmedUnless(why),
-  };
+  sum(of: (step: Step) => number): number {
+    return sum(this.#steps.map(of));
+  }
+
+  failures = (): number => this.sum((step) => step.failures);
+  counted = (): number => this.sum((step) => step.counted);
+  lowest = (): number => smallest(this.#steps.map((step) => step.offered));
+
+  /** The joint verdict. */
+  verdict(): Verdict {
+    return verdictOf(
+      this.sum((step) => step.late),
+      this.failures(),
+      this.counted(),
+      this.slo,
+    );
+  }
+
+  /** The joint verdict of all steps at rates in [from, to]. */
+  between(from: number, to = from): Verdict {
+    const isIn = ({ offered }: Step): boolean =>
+      offered >= from * (1 - FIGURES.same) && offered <= to * (1 + FIGURES.same);
+    return this.where(isIn).verdict();
+  }
+
+  excludesErrors = (): boolean => excludesErrors(this.failures(), this.counted(), this.slo);
+
+  bracket(): Bracket {
+    const rates = ascending([...new Set(this.#steps.map((step) => step.offered))]);
+    const steady = this.where((step) => !step.growing);
+    const holds = rates.filter((rate, index) =>
+      rates.slice(index).some((above) => steady.between(rate, above) === 'holds'),
+    );
+    const breaks = rates.filter((rate, index) =>
+      rates.slice(0, index + 1).some((below) => this.between(below, rate) === 'breaks'),
+    );
+    return { low: holds.at(-1) ?? 0, high: breaks[0] ?? Infinity };
+  }
+
+  /** The lowest throughput under a backlog; only values above the rate that held are the target's limit. */
+  saturation(): number | undefined {
+    const { low } = this.bracket();
+    return ascending(this.#steps.flatMap((step) => step.saturatedAt ?? [])).find((rate) => rate > low);
+  }
+
+  /** The lowest offered rate at which throughput collapses below the rate that held. */
+  collapse(): Found['collapse'] {
+    const most = FIGURES.collapsed * this.bracket().low;
+    const collapsed = this.where(({ saturatedAt = Infinity }) => saturatedAt < most);
+    const answersPerSecond = smallest(collapsed.#steps.map((step) => step.saturatedAt!));
+    return answersPerSecond < most ? { from: collapsed.lowest(), answersPerSecond } : undefined;
+  }
+
+  /**
+   * The figure for a rate that held for a minute. Its interval ends at the lowest rate that surely broke; unconfirmed if
+   * that is far away, or if answers failed or were late at lower rates, so that the SLO held only by chance.
+   */
+  atHeldRate(rate: number): Figure {
+    const { low, high } = this.bracket();
+    // If the target changed, low may exceed high.
+    const top = Number.isFinite(high) ? Math.max(low, high) * FIGURES.roundedUp : rate;
+    const bounds = ordered(rate, rate * FIGURES.unsettled, top);
+    const below = this.where((step) => step.offered <= rate);
+    const why =
+      (bounds.interval[1] > FIGURES.wide * bounds.interval[0] && 'too few answers to narrow the interval') ||
+      (this.between(0, rate * 0.9) !== 'holds' && 'answers are also late or fail at much lower rates') ||
+      (!below.excludesErrors() &&
+        `${below.failures()} of ${below.counted()} answers failed at rates up to this one`);
+    return { ...bounds, basis: 'bisection', ...confirmedUnless(why) };
+  }
+
+  /** Unconfirmed figure of a search that cannot continue: the rate that surely held. */
+  openEnded(why: string): Figure {
+    const { low, high } = this.bracket();
+    const top = Math.max(low, high);
+    const limitedBy = Number.isFinite(top) ? 'saturation' : 'none-found';
+    const bounds = ordered(low, low * FIGURES.unsettled, top);
+    return { ...bounds, limitedBy, basis: 'bisection', ...confirmedUnless(why) };
+  }
+
+  /** Figure if the SLO holds at no rate. */
+  atNoRate(): Figure {
+    const lowest = this.lowest();
+    const high = Math.min(this.bracket().high, largest(this.#steps.map((step) => step.offered)));
+    // Near saturation, the load may cause the late answers, and a lower rate might hold.
+    const quiet = this.where(({ offered }) => offered <= lowest * FIGURES.alike);
+    const isSure =
+      quiet.verdict() === 'breaks' &&
+      quiet.counted() >= STEP.leastSamples / 2 &&
+      lowest <= FIGURES.slight * (this.saturation() ?? Infinity);
+    const why = this.#steps.some(({ limitedRate }) => limitedRate > this.slo.errorRate)
+      ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
+      : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';
+    return { ...ordered(0, 0, high), basis: 'no-rate', ...confirmedUnless(why) };
+  }
 }
 
 /** Figure for a single rate: the rate if the SLO holds, 0 if it breaks, unconfirmed if undecided. */
@@ -134,23 +165,6 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
     limitedBy: verdict === 'holds' ? 'none-found' : limitedRate > errorRate / 2 ? 'quota' : 'saturation',
     ...confirmedUnless(verdict === 'undecided' && (step.void ?? `${counted} answers are too few to decide`)),
   };
-}
-
-/** Figure if the SLO holds at no rate. */
-export function atNoRate(evidence: readonly Step[], slo: Slo): Figure {
-  const rates = evidence.map((step) => step.offered);
-  const lowest = smallest(rates);
-  const high = Math.min(bracketOf(evidence, slo).high, largest(rates));
-  // Near saturation, the load may cause the late answers, and a lower rate might hold.
-  const quiet = evidence.filter(({ offered }) => offered <= lowest * FIGURES.alike);
-  const isSure =
-    pooled(quiet, 0, Infinity, slo) === 'breaks' &&
-    totals(quiet).counted >= STEP.leastSamples / 2 &&
-    lowest <= FIGURES.slight * (saturationOf(evidence, slo) ?? Infinity);
-  const why = evidence.some(({ limitedRate }) => limitedRate > slo.errorRate)
-    ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
-    : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';
-  return { ...ordered(0, 0, high), basis: 'no-rate', ...confirmedUnless(why) };
 }
 
 export interface StepRun {
@@ -173,26 +187,24 @@ export interface SearchSettings {
   readonly slo: Slo;
   readonly startRate: number;
   readonly maxRate: number;
-  /** Lengths of the doubling steps, the overload step that measures saturation, the bisection steps, confirmations. */
-  readonly bracketSeconds: number;
-  readonly overloadSeconds: number;
-  readonly stepSeconds: number;
-  readonly confirmSeconds: number;
-  /** Limit on load and pauses together; the search then ends with its evidence so far. */
-  readonly maxSeconds: number;
+  /** Factor of the length of all steps. */
+  readonly thoroughness: number;
   /** Receives progress messages. */
   readonly tell?: (line: string) => void;
 }
 
-export const SEARCH_DEFAULTS = {
-  startRate: 10,
-  maxRate: 3000,
-  bracketSeconds: 4,
-  overloadSeconds: 10,
-  stepSeconds: 12,
-  confirmSeconds: 60,
-  maxSeconds: 345,
-} as const;
+export const SEARCH_DEFAULTS = { startRate: 10, maxRate: 3000, thoroughness: 1 } as const;
+
+/** Seconds of steps: that double the rate, that measures saturation, of the bisection, of confirmations, of one rate. */
+export const secondsOf = ({ thoroughness }: SearchSettings) => ({
+  bracketSeconds: 4 * thoroughness,
+  overloadSeconds: 10 * thoroughness,
+  stepSeconds: 12 * thoroughness,
+  confirmSeconds: 60 * thoroughness,
+  checkSeconds: 180 * thoroughness,
+  /** Of load and pauses together; the search then ends with its evidence so far. */
+  maxSeconds: 345 * thoroughness,
+});
 
 export interface Quota {
   readonly perSecond: number;

@@ -10,6 +10,7 @@ import {
   type Prediction,
   type Quota,
   type SearchSettings,
+  type secondsOf,
   type StepRun,
 } from './figures.ts';
 import { poissonArrivals } from './random.ts';
@@ -275,7 +276,7 @@ function banOf(sent: readonly Decision[]): number | undefined {
  * below and one above it. Returns undefined if 429 does not follow a quota.
  */
 export async function confirmQuota(
-  { confirmSeconds, stepSeconds, maxRate, slo }: SearchSettings,
+  { confirmSeconds, stepSeconds, maxRate, slo }: SearchSettings & ReturnType<typeof secondsOf>,
   offer: Offer,
   left: () => number,
   first: Step,

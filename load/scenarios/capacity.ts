@@ -1,7 +1,7 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay correct. */
 import { setTimeout } from 'node:timers/promises';
-import { checkRate, searchCapacity } from '../estimate/capacity.ts';
-import { type Found, type RunStep, SEARCH_DEFAULTS } from '../estimate/figures.ts';
+import { Search } from '../estimate/capacity.ts';
+import type { Found, RunStep } from '../estimate/figures.ts';
 import { linesOf, sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
@@ -14,9 +14,6 @@ export const capacity: Scenario = {
   flags: { pageSize: 100, at: undefined, ...SEARCH },
   run: measure,
 };
-
-/** Duration of the check of a single rate. */
-const CHECK_SECONDS = 180;
 
 async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
@@ -66,18 +63,11 @@ export async function searchRate(
     );
     return { samples, void: why };
   };
-  const settings = {
-    ...{ slo: session.settings.slo, startRate, maxRate },
-    bracketSeconds: SEARCH_DEFAULTS.bracketSeconds * thoroughness,
-    overloadSeconds: SEARCH_DEFAULTS.overloadSeconds * thoroughness,
-    stepSeconds: SEARCH_DEFAULTS.stepSeconds * thoroughness,
-    confirmSeconds: SEARCH_DEFAULTS.confirmSeconds * thoroughness,
-    maxSeconds: SEARCH_DEFAULTS.maxSeconds * thoroughness,
-    tell: (line: string) => session.tell(`  ${line}`),
-  };
-  return at === undefined
-    ? searchCapacity(runStep, settings)
-    : checkRate(runStep, settings, at, CHECK_SECONDS * thoroughness);
+  const search = new Search(runStep, {
+    ...{ slo: session.settings.slo, startRate, maxRate, thoroughness },
+    tell: (line) => session.tell(`  ${line}`),
+  });
+  return at === undefined ? search.find() : search.check(at);
 }
 
 const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {

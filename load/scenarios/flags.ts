@@ -2,6 +2,7 @@
 import { Option } from 'commander';
 import { valueParser } from '../../engine/command-line.ts';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
+import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { LoadResult } from '../result.ts';
 import { secondsOf, type Window } from '../k6/lib/window.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
@@ -112,7 +113,7 @@ const COMMON: Defaults = {
 };
 export const SLO: Defaults = { sloP99: 500, sloErrors: 0.001, maxVus: 2000 };
 /** Flags of searches for the highest rate. */
-export const SEARCH: Defaults = { startRate: 10, maxRate: 3000, thoroughness: 1, ...SLO };
+export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 
 /** The options of a scenario for the command line. */
 export const optionsOf = ({ flags }: Scenario): Option[] =>

@@ -17,15 +17,11 @@ interface Row extends Omit<ZooServer, 'judge'>, Judged {
   readonly family: Family;
 }
 
-/** Draws this many servers of a family and judges the estimate for each. Same seed, same rows. */
-export async function judgeServers(family: Family, servers: number, seed: number): Promise<Row[]> {
-  const random = randomSource(seed * 7919 + FAMILIES.indexOf(family));
-  const rows: Row[] = [];
-  for (let index = 0; index < servers; index += 1) {
-    const { judge, ...named } = ZOO[family](index, random, seed * 100 + index);
-    rows.push({ family, ...named, ...(await judge()) });
-  }
-  return rows;
+/** Draws a server of a family and judges the estimate for it. Same seed, same server. */
+export async function judgeServer(family: Family, index: number, seed: number): Promise<Row> {
+  const random = randomSource((seed * 97 + FAMILIES.indexOf(family)) * 7919 + index);
+  const { judge, ...named } = ZOO[family](index, random, seed * 100 + index);
+  return { family, ...named, ...(await judge()) };
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;

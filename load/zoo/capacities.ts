@@ -1,5 +1,5 @@
 /** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
-import { searchCapacity } from '../estimate/capacity.ts';
+import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
@@ -357,7 +357,7 @@ export const CAPACITY_SERVERS = Object.fromEntries(
       return {
         name,
         truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
-        judge: async () => judged(await searchCapacity(stepsAgainst(target, seed), search), range, more),
+        judge: async () => judged(await new Search(stepsAgainst(target, seed), search).find(), range, more),
       };
     },
   ]),
