@@ -72,7 +72,8 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     answers.set(keyOf(request), exchange);
     return exchange;
   };
-  for (const finding of ledger.unconfirmed) {
+  // A dropped finding may be followed by a spare.
+  for (let finding = ledger.unconfirmed[0]; finding; finding = ledger.unconfirmed[0]) {
     const confirmed = await confirm(finding, context);
     const reduced = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
     ledger.settle(finding, reduced);

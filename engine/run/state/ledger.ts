@@ -66,6 +66,9 @@ export interface Outcome {
   readonly isSupplement: boolean;
 }
 
+/** How many further exchanges with the same cause are kept, in case confirmation drops the finding. */
+const SPARES = 2;
+
 export class Ledger {
   readonly checks = new Map<RequirementId, number>();
   private readonly ended = new Map<string, Outcome>();
@@ -80,16 +83,20 @@ export class Ledger {
   /** By rule, the pairs of levels that it was not tested in yet. */
   readonly uncovered = new Map<string, UncoveredPairs>();
   private readonly found = new Map<string, Finding>();
+  private readonly spares = new Map<string, NewFinding[]>();
 
   check(id: RequirementId): void {
     this.checks.set(id, (this.checks.get(id) ?? 0) + 1);
   }
 
-  /** Keeps the smallest evidence for each cause, and counts the rest. */
+  /** Keeps the smallest evidence for each cause with a few spares, and counts the rest. */
   add(finding: NewFinding): void {
     const key = keyOf(finding);
     const before = this.found.get(key);
-    const kept = before && (before.settled || sizeOf(before) <= sizeOf(finding)) ? before : finding;
+    const [kept, spare] =
+      before && (before.settled || sizeOf(before) <= sizeOf(finding)) ? [before, finding] : [finding, before];
+    if (spare && !kept.settled)
+      this.spares.set(key, [spare, ...(this.spares.get(key) ?? [])].slice(0, SPARES));
     const values = [...new Set([...(before?.values ?? []), finding.value ?? []].flat())];
     this.found.set(key, { ...kept, values, count: (before?.count ?? 0) + 1 });
   }
@@ -102,18 +109,21 @@ export class Ledger {
     return this.findings.filter(({ confirmed, settled }) => confirmed === undefined && !settled);
   }
 
-  /** Replaces a finding by its confirmed form; undefined drops it. */
+  /** Replaces a finding by its confirmed form; undefined drops it, and a spare with the same cause takes its place. */
   settle(finding: Finding, kept: Finding | undefined): void {
     const key = keyOf(finding);
+    const spare = this.spares.get(key)?.shift();
     if (kept) this.found.set(key, { ...kept, settled: true });
+    else if (spare) this.found.set(key, { ...spare, values: finding.values, count: finding.count });
     else this.found.delete(key);
   }
 
   /** Drops findings that no longer fail, because their expectation was corrected. */
   reconsider(ids: readonly RequirementId[]): void {
-    for (const finding of this.unconfirmed)
-      if (ids.includes(finding.id) && finding.exchange && finding.judge?.(finding.exchange) === undefined)
-        this.settle(finding, undefined);
+    const holds = ({ id, exchange, judge }: Finding): boolean =>
+      ids.includes(id) && exchange !== undefined && judge?.(exchange) === undefined;
+    for (let stale = this.unconfirmed.find(holds); stale; stale = this.unconfirmed.find(holds))
+      this.settle(stale, undefined);
   }
 
   observe(topic: string, seen: string): void {

@@ -1,0 +1,32 @@
+/** A finding that confirmation drops must not take others with the same cause with it. */
+import { expect, test } from '@playwright/test';
+import { Ledger, type NewFinding } from './ledger.ts';
+
+const found = (size: number): NewFinding => ({
+  id: '4.2-window',
+  cause: 'probe',
+  mismatch: { expected: 'all items', received: `${size} items` },
+  exchange: { text: 'x'.repeat(size), request: { url: '' } } as NewFinding['exchange'] & object,
+});
+
+test('replaces a dropped finding by a spare with the same cause, the smallest first', () => {
+  const ledger = new Ledger();
+  for (const size of [7, 5, 9, 6]) ledger.add(found(size));
+  const seen: string[] = [];
+  for (let next = ledger.unconfirmed[0]; next; next = ledger.unconfirmed[0]) {
+    seen.push(next.mismatch.received);
+    expect(next.count).toBe(4);
+    ledger.settle(next, undefined);
+  }
+  expect(seen[0]).toBe('5 items');
+  expect(seen).toHaveLength(3);
+});
+
+test('keeps a confirmed finding, and counts further ones without confirming them again', () => {
+  const ledger = new Ledger();
+  ledger.add(found(7));
+  ledger.settle(ledger.unconfirmed[0]!, ledger.unconfirmed[0]);
+  ledger.add(found(5));
+  expect(ledger.unconfirmed).toEqual([]);
+  expect(ledger.findings.map(({ count, mismatch }) => [count, mismatch.received])).toEqual([[2, '7 items']]);
+});
