@@ -35,6 +35,9 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
   { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
+  // An answer of another type, such as HTML, has no members.
+  { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
+  { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },
   // A different answer each time breaks every requirement on a single answer.
   { cause: /^4\.2-repeatable$/, follow: RETURNED },
   { cause: /^4\.2-repeatable$/, follow: /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/ },

@@ -1,6 +1,7 @@
 /** Sections 2.1, 2.2 and 4.1: faults in the token response and the claims. */
 import { randomBytes } from 'node:crypto';
 import {
+  html,
   invalidClient,
   isScreenings,
   isTokenRequest,
@@ -187,6 +188,9 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
     'token responses are text/html': header('content-type', 'text/html'),
+    'token responses are the HTML of a sign-in page': tokenAnswers(() =>
+      withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
+    ),
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({
     'token responses lack Cache-Control': header('cache-control', undefined),

@@ -16,6 +16,7 @@ import {
   both,
   defaulting,
   emptyPage,
+  html,
   isScreenings,
   onPages,
   accepting,
@@ -151,6 +152,9 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-content-type': /application\/json.*(text\/plain|no Content-Type)/ })({
     'pages are text/plain': onPages((page) => withHeader(page, 'content-type', 'text/plain; charset=utf-8')),
     'pages lack Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
+  }),
+  ...fails({ '4.2-content-type': /application\/json.*text\/html/ })({
+    'pages are the HTML of a sign-in page': onPages(() => html(200, 'Sign in')),
   }),
   ...fails({ '4.2-from-required': /400/ })({
     'from defaults to the epoch': defaulting('from', () => '1970-01-01T00:00:00Z'),
