@@ -1,11 +1,8 @@
 /** Runs the command: certifies once, or repeatedly with `--watch`, writes the report, and returns the exit status. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readDataset } from '../../engine/data/dataset.ts';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { missingPackage } from '../../engine/package.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
 import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
@@ -25,7 +22,7 @@ import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './
 import { init } from './init.ts';
 import { isDescribed, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import type { ReferenceServer } from '../reference.ts';
+import { startReference, type RunningReference } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
 import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
@@ -50,22 +47,27 @@ export async function run(options: Options, io: Io): Promise<number> {
   await prepareDirectory(at(options.reportDir));
   if (options.history !== undefined) await prepareDirectory(at(options.history), '--history');
   if (options.har !== undefined) await prepareFile(at(options.har), '--har');
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-certify-'));
-  let reference: ReferenceServer | undefined;
+  const seed = options.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
+  await using reference = isDescribed(options) ? undefined : await startedReference(options.kit.runs, output);
+  const session = { ...given, options, io, seed, reference };
+  const first = await certifyOnce(session, given.baseline);
+  return options.watch === undefined ? first.status : await runAgain(session, first);
+}
+
+/** Prints which database it uses. */
+async function startedReference(
+  runs: number | undefined,
+  output: NodeJS.WriteStream,
+): Promise<RunningReference> {
   try {
-    const seed = options.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
-    if (!isDescribed(options)) {
-      // Imported only here, because certifying another target needs no database.
-      const { startReference } = await import('../reference.ts').catch(withoutPackages);
-      reference = await startReference(directory, { runs: options.kit.runs });
-      output.write(`reference server: ${reference.databaseDescription}\n`);
-    }
-    const session = { ...given, options, io, seed, reference, directory };
-    const first = await certifyOnce(session, given.baseline);
-    return options.watch === undefined ? first.status : await runAgain(session, first);
-  } finally {
-    await reference?.stop();
-    await rm(directory, { recursive: true, force: true });
+    return await startReference(runs, (line) => {
+      if (line.includes('database: ')) output.write(`${line.replace('database: ', '')}\n`);
+    });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(
+      `name a target (--target FILE, or --init to write one); without one the kit certifies the reference server, which does not start: ${error.message}`,
+    );
   }
 }
 
@@ -96,8 +98,7 @@ interface Session extends Awaited<ReturnType<typeof readInputs>> {
   readonly options: Options;
   readonly io: Io;
   readonly seed: number;
-  readonly reference: ReferenceServer | undefined;
-  readonly directory: string;
+  readonly reference: RunningReference | undefined;
 }
 
 interface Run {
@@ -106,12 +107,12 @@ interface Run {
 }
 
 async function certifyOnce(session: Session, baseline: Baseline | undefined): Promise<Run> {
-  const { options, io, seed, recording, known, key, reference, directory } = session;
+  const { options, io, seed, recording, known, key, reference } = session;
   const { har, history, only, require, failFast, deadlineMs, watch } = options;
   const target =
     recording && options.target === undefined
       ? targetOfRecording(recording)
-      : await targetOf(options, io, reference, directory);
+      : await targetOf(options, io, reference);
   io.output.write(
     recording
       ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent\n`
@@ -179,20 +180,11 @@ async function runAgain(session: Session, first: Run): Promise<number> {
   return interruptedStatus() ?? status;
 }
 
-/** The dependencies of the reference server are optional peers of the package. */
-function withoutPackages(error: unknown): never {
-  const missing = missingPackage(error);
-  if (!missing) throw error;
-  throw new UsageError(
-    `name a target (--target FILE, or --init to write one); the reference server, which is certified without one, needs ${missing} and the other optional peers of this package`,
-  );
-}
-
 async function runMode(options: Options, io: Io): Promise<number> {
   const { mode, explain: name = '', target = 'target.json' } = options;
   const { input, output, at, signal, interruptedStatus } = io;
   if (mode === 'check-target') {
-    const { lines, usable } = await checkTarget(await targetOf(options, io, undefined, '.'), {
+    const { lines, usable } = await checkTarget(await targetOf(options, io), {
       ...options.kit,
       signal,
     });
@@ -212,15 +204,13 @@ async function runMode(options: Options, io: Io): Promise<number> {
 async function targetOf(
   { target: file, dataset, baseUrl, authUrl, clientId }: Options,
   { at }: Io,
-  reference: ReferenceServer | undefined,
-  directory: string,
+  reference?: RunningReference,
 ): Promise<Target> {
   const clients = { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } };
   try {
+    const path = file === undefined ? reference?.file : at(file);
     const target =
-      file === undefined
-        ? await resolveTarget(reference?.target() ?? { baseUrl, authUrl, clients }, { directory })
-        : await loadTarget(at(file));
+      path === undefined ? await resolveTarget({ baseUrl, authUrl, clients }) : await loadTarget(path);
     return dataset === undefined ? target : { ...target, dataset: await readDataset(at(dataset)) };
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError((error as Error).message);

@@ -1,20 +1,19 @@
 /** `npm run bench -- certify`: the duration of a certification run and of its phases, and the cost of a traversal. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { temporaryFolder } from '../../engine/files.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 import { certify, kitOptions } from '../../certify/certify.ts';
-import { startReference as startInProcess } from '../../certify/reference.ts';
-import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { startReference as startForCertificate } from '../../certify/reference.ts';
+import { loadTarget, resolveTarget, type Target } from '../../engine/target/target.ts';
 import { type Row, rowOf } from './service.ts';
 import { parse } from 'lossless-json';
-import { type Dispatcher, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import { type PageQuery, pageUrl } from '../../engine/client/page.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import { walk } from '../../engine/run/walk/walk.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
-import { startReference } from '../run/reference.ts';
+import { startReference } from '../../reference-server/command/child.ts';
 
 /** Seconds on two idle processors, including the start of server and database. */
 const GOAL = 12;
@@ -35,15 +34,10 @@ export async function certificateRows(tell: (line: string) => void): Promise<Row
 }
 
 async function row(name: string, goal: number, delayMs: number, tell: (line: string) => void): Promise<Row> {
-  await using directory = await temporaryFolder('screenings-bench');
   const began = performance.now();
-  await using server = await startInProcess(
-    directory.path,
-    delayMs > 0
-      ? { wrapHandler: (handler) => async (request) => (await sleep(delayMs), handler(request)) }
-      : {},
-  );
-  const target = await resolveTarget(server.target(), { directory: directory.path });
+  await using server = await startForCertificate();
+  const target = await loadTarget(server.file);
+  const agent = new Agent();
   const spent: Record<Phase, number> = { start: 0, survey: 0, checks: 0, laws: 0, end: 0, waiting: 0 };
   let phase: Phase = 'start';
   let since = began;
@@ -54,6 +48,9 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
   };
   const { requests, verdict } = await certify(target, {
     seed: 1,
+    ...(delayMs > 0
+      ? { dispatcher: { request: async (options) => (await sleep(delayMs), agent.request(options)) } }
+      : {}),
     onProgress: ({ done, check, waitedMs }) => {
       enter(!check ? 'end' : done === 0 ? 'survey' : PROPERTIES.includes(check) ? 'laws' : 'checks');
       spent.waiting = waitedMs() / 1000;
@@ -72,7 +69,7 @@ const ROUNDS = 5;
 const GOAL_WALK = 2;
 
 async function walkRow(tell: (line: string) => void): Promise<Row> {
-  await using running = await startReference(SCREENINGS, [], tell);
+  await using running = await startReference(['--screenings', String(SCREENINGS)], { tell });
   const { baseUrl, authUrl, clients } = running.target as unknown as Target;
   const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
   const taken: Record<'checked' | 'read', number[]> = { checked: [], read: [] };

@@ -6,7 +6,7 @@ import { judgedShare } from '../estimate/random.ts';
 import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { type K6Run, runK6 } from '../run/k6-run.ts';
-import { startReference } from '../run/reference.ts';
+import { startReference } from '../../reference-server/command/child.ts';
 import { openSession } from '../zoo/setting.ts';
 import { type Row, rowOf } from './service.ts';
 
@@ -19,7 +19,7 @@ const ROUNDS = 3;
 const GOAL = 0.9;
 
 export async function generatorRow(k6: string, tell: (line: string) => void): Promise<Row> {
-  await using running = await startReference(SCREENINGS, [], tell);
+  await using running = await startReference(['--screenings', String(SCREENINGS)], { tell });
   const { baseUrl, authUrl, clients } = running.target as unknown as Target;
   const reached = { baseUrl, authUrl, clients: { primary: clients.primary } };
   const { clientId, clientSecret } = clients.primary;

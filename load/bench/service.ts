@@ -6,7 +6,7 @@ import { openDatabase } from '../../reference-server/store/database.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
 import { mint } from '../run/ask.ts';
-import { startChild, startReference } from '../run/reference.ts';
+import { startChild, startReference } from '../../reference-server/command/child.ts';
 import { measureThroughput, get, pgbench, type Cursor, post } from './peers.ts';
 import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
@@ -73,7 +73,10 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
-  await using running = await startReference(1, ['--keep', SCHEMA], tell, { DATABASE_URL: shared.href });
+  await using running = await startReference(['--screenings', '1', '--keep', SCHEMA], {
+    tell,
+    env: { DATABASE_URL: shared.href },
+  });
   const target = await resolveTarget(running.target, { label: 'reference server' });
   const contender = new URL('contender.ts', import.meta.url);
   await using peers = await startChild(contender, [database.url, TENANTS.primary]);

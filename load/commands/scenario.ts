@@ -7,7 +7,7 @@ import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/prepare.ts';
-import { type RunningReference, startReference } from '../run/reference.ts';
+import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import type { ScenarioFlags } from '../scenarios/flags.ts';
@@ -128,5 +128,5 @@ function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<
     '--rate-algorithm': rateAlgorithm,
   };
   const args = Object.entries(given).flatMap(([flag, value]) => (value ? [flag, String(value)] : []));
-  return startReference(screenings, args, tell);
+  return startReference(['--screenings', String(screenings), ...args], { tell: (line) => tell(`  ${line}`) });
 }

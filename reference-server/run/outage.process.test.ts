@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import pg from 'pg';
 import { openDatabase } from '../store/database.ts';
-import { defaultProvisioning } from './provisioning.ts';
-import { startReferenceServer } from './start.ts';
+import { loadProvisioning, defaultProvisioning } from './provisioning.ts';
+import { startServer } from './start.ts';
 import { mintToken, type Received, screeningsUrl, send, skipWithoutEngine, test } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
@@ -42,8 +42,9 @@ for (const way of ['embedded', 'testcontainers'] as const) {
       test.setTimeout(300_000);
       if (way === 'testcontainers') await skipWithoutEngine();
       await using database = await openDatabase(way);
-      const provisioning = defaultProvisioning({ count: 600, secondCount: 0 });
-      await using server = await startReferenceServer({ database: { url: database.url }, provisioning });
+      const set = defaultProvisioning({ count: 600, secondCount: 0 });
+      await using provisioned = await loadProvisioning(database, set);
+      await using server = await startServer(database, provisioned);
       const target = server.target();
       const { primary } = target.clients;
       const token = await mintToken(target, primary);

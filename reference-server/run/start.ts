@@ -1,9 +1,9 @@
-/** Starts reference servers: one with its own database, or many on one loaded database. */
+/** Starts reference servers on an open, loaded database. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseScreening, readScreenings, type Screening } from '../../engine/data/dataset.ts';
 import type { Connections } from '../store/connections.ts';
-import { openDatabase, type Database, type DatabaseChoice } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
@@ -11,12 +11,7 @@ import type { InProcess } from '../http/in-process.ts';
 import type { Observer } from '../http/outcome.ts';
 import type { ScreeningStore, ServiceParts } from '../parts.ts';
 import { openOperations } from './operations.ts';
-import {
-  defaultProvisioning,
-  loadProvisioning,
-  type Provisioned,
-  type ProvisioningSet,
-} from './provisioning.ts';
+import type { Provisioned } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import { createService, withSidePaths } from '../http/service.ts';
@@ -71,13 +66,6 @@ interface Observation {
   readonly metrics?: () => Promise<string>;
 }
 
-interface StartOptions extends ServerOptions {
-  /** Default auto. */
-  readonly database?: DatabaseChoice;
-  /** Default: defaultProvisioning(). */
-  readonly provisioning?: ProvisioningSet;
-}
-
 export interface ReferenceServer extends AsyncDisposable {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -109,31 +97,7 @@ class Disposal implements AsyncDisposable {
   }
 }
 
-/** Starts database and server and loads the data. Throws an Error that says what failed. */
-export async function startReferenceServer(options: StartOptions = {}): Promise<ReferenceServer> {
-  const started = new Disposal();
-  const stop = (): Promise<void> => started[Symbol.asyncDispose]();
-  try {
-    const database = started.use(await openDatabase(options.database));
-    const provisioned = started.use(
-      await loadProvisioning(database, options.provisioning ?? defaultProvisioning()),
-    );
-    const server = started.use(await startServer(database, provisioned, options));
-    return {
-      ...server,
-      async stop(graceMs) {
-        await server.stop(graceMs);
-        await stop();
-      },
-      [Symbol.asyncDispose]: stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-/** Starts one server on an open, loaded database; cheap enough for every test. */
+/** Cheap enough for every test. Throws an Error that says what failed. */
 export async function startServer(
   database: Database,
   provisioned: Provisioned,

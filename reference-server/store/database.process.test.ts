@@ -4,22 +4,24 @@ import pg from 'pg';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type DatabaseChoice, openDatabase } from './database.ts';
 import { PAGE } from './store.ts';
-import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
-import { startReferenceServer } from '../run/start.ts';
+import { defaultProvisioning, loadProvisioning, TENANTS } from '../run/provisioning.ts';
+import { startServer } from '../run/start.ts';
 import { mintToken, screeningsUrl, skipWithoutEngine, test, walk } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
 
 /** Traverses primary's 50 screenings, one of which is at the excluded end of the window. */
 async function walkWith(database: DatabaseChoice): Promise<string> {
-  const provisioning = defaultProvisioning({ count: 50, secondCount: 30 });
-  await using server = await startReferenceServer({ database, provisioning });
+  await using opened = await openDatabase(database);
+  const set = defaultProvisioning({ count: 50, secondCount: 30 });
+  await using provisioned = await loadProvisioning(opened, set);
+  await using server = await startServer(opened, provisioned);
   const target = server.target();
   const { primary } = target.clients;
   const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
   const { items } = await walk(url, await mintToken(target, primary));
   expect(items).toHaveLength(49);
-  return server.databaseDescription;
+  return opened.description;
 }
 
 plain.describe('each kind of database serves a traversal', () => {
