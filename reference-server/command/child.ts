@@ -1,13 +1,13 @@
 /** Starts servers of the kit in child processes, which share no event loop with what measures or judges them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { temporaryFolder } from '../../engine/files.ts';
 
 const START_TIMEOUT_MS = 10 * 60_000;
 const STOP_TIMEOUT_MS = 20_000;
@@ -71,22 +71,21 @@ export async function startReference(
   flags: readonly string[],
   { hasEvents, ...options }: ChildOptions & { readonly hasEvents?: boolean } = {},
 ): Promise<RunningReference> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-reference-'));
-  const removeFiles = (): Promise<void> => rm(directory, { recursive: true, force: true });
+  const directory = await temporaryFolder('screenings-reference');
   try {
-    const file = join(directory, 'target.json');
-    const module = new URL(`../main.${EXTENSION}`, import.meta.url);
-    const events = hasEvents ? ['--events', join(directory, 'events.ndjson')] : [];
+    const file = join(directory.path, 'target.json');
+    const events = hasEvents ? ['--events', join(directory.path, 'events.ndjson')] : [];
     const args = ['--port', '0', '--write-target', file, ...events, ...flags];
+    const module = new URL(`../main.${EXTENSION}`, import.meta.url);
     const child = await startChild(module, args, options, (line) => line === 'ready');
     const target = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;
     const stop = async (): Promise<void> => {
       await child[Symbol.asyncDispose]();
-      await removeFiles();
+      await directory[Symbol.asyncDispose]();
     };
     return { file, target, [Symbol.asyncDispose]: stop };
   } catch (error) {
-    await removeFiles();
+    await directory[Symbol.asyncDispose]();
     throw error;
   }
 }
