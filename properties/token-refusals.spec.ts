@@ -1,7 +1,8 @@
 /** Properties of the token endpoint: every wrong value of a parameter gets the documented error of that parameter. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { refusedAs } from '../engine/checks/token.ts';
+import { refusedAs, refusedGrant } from '../engine/checks/token.ts';
+import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
@@ -55,7 +56,7 @@ interface Parameter {
   readonly id: RequirementId;
   readonly cases: fc.Arbitrary<string>;
   readonly share: number;
-  readonly refusal: readonly [number, string];
+  readonly judge: (value: string) => Judge;
   readonly examples: (right: string) => readonly string[];
 }
 
@@ -66,7 +67,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     id: '7.1-unsupported_grant_type',
     cases: fc.constantFrom(...GRANTS),
     share: 0.3,
-    refusal: [400, 'unsupported_grant_type'],
+    judge: refusedGrant,
     examples: (right) => [...nearButTrimmed(right), encodedTwice(right), right.replace('_', '-')],
   },
   {
@@ -74,7 +75,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     id: '7.1-invalid_scope',
     cases: fc.constantFrom(...SCOPES),
     share: 0.3,
-    refusal: [400, 'invalid_scope'],
+    judge: () => refusedAs(400, 'invalid_scope'),
     // A dot of a pattern matches any letter; a hierarchy of names grants what stands above.
     examples: (right) => [
       ...nearButTrimmed(right),
@@ -89,7 +90,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     id: '7.1-invalid_client-id',
     cases: credentials,
     share: 0.1,
-    refusal: [401, 'invalid_client'],
+    judge: () => refusedAs(401, 'invalid_client'),
     examples: (right) => [right.slice(0, -1), ...near(right), ...WILDCARDS, ...accented(right)],
   },
   {
@@ -97,13 +98,12 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     id: '7.1-invalid_client-secret',
     cases: credentials,
     share: 0.1,
-    refusal: [401, 'invalid_client'],
-    // bcrypt repeats the password with its NUL, so the last one hashes like the secret itself.
-    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right), `${right}\u0000${right}`],
+    judge: () => refusedAs(401, 'invalid_client'),
+    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right)],
   },
 ];
 
-for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
+for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
   const guesses = name.startsWith('client_');
   test(
     `a token request with any other ${name} is refused`,
@@ -126,7 +126,7 @@ for (const { name, id, cases, share, refusal, examples } of TOKEN_PARAMETERS) {
             const isOther =
               (suspicious && isClientError(exchange)) ||
               (guesses && !refusedAs(400, 'invalid_request')(exchange));
-            const mismatch = isOther ? undefined : refusedAs(...refusal)(exchange);
+            const mismatch = isOther ? undefined : judge(value)(exchange);
             if (guesses) await kit.client.mint(owner);
             return mismatch && { mismatch, exchange };
           }),

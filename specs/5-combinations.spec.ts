@@ -43,7 +43,7 @@ const turning = (values: readonly string[]): (() => string) => {
 };
 
 /** Schemes of other products for the same tokens. */
-const SCHEMES = ['Basic', 'JWT', 'OAuth', 'DPoP', 'Bearer:'];
+const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:'];
 /** What clients send by mistake, and developers leave as a way in. */
 const NO_TOKENS = ['garbage', 'undefined', 'test', 'admin', 'dev'];
 

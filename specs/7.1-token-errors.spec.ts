@@ -12,7 +12,7 @@ import { pairwise, seedFor } from '../engine/run/state/covering-array.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
-import { refusedAs, sayToken } from '../engine/checks/token.ts';
+import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { TargetLocked, unlessUntested } from '../engine/errors.ts';
 import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 
@@ -218,10 +218,12 @@ const anyClientError: Judge = (answer) =>
 /** "Not equal" in MongoDB. */
 const OPERATOR = '[$ne]';
 
+const LIST = '[]';
+
 /** Suffixes that some parsers read as a list or an operator of the parameter. */
 const TYPED = [
-  ['grant_type', '[]'],
-  ['client_id', '[]'],
+  ['grant_type', LIST],
+  ['client_id', LIST],
   ['client_secret', OPERATOR],
   ['scope', '[0]'],
 ] as const;
@@ -241,8 +243,12 @@ const ROWS: readonly ErrorRow[] = [
       valid.map(([key, value]) =>
         key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
       ),
-    // Firewalls take the operator for an attack.
-    judge: suffix === OPERATOR ? anyClientError : refusedAsBlank(name),
+    // Firewalls take the operator for an attack; Spring reads a list of one value as that value.
+    judge:
+      suffix === OPERATOR
+        ? anyClientError
+        : (exchange) =>
+            suffix === LIST && exchange.status === 200 ? undefined : refusedAsBlank(name)(exchange),
   })),
   ...PARAMETERS.flatMap((name) =>
     BLANKS.map(([value, label]): ErrorRow => ({
@@ -281,6 +287,7 @@ const ROWS: readonly ErrorRow[] = [
     id: '7.1-unsupported_grant_type',
     what: `grant_type=${grant.replace(/.*:/, '')}`,
     form: (valid) => replaced(valid, 'grant_type', grant),
+    judge: refusedGrant(grant),
   })),
   ...SCOPES.map((scope): ErrorRow => ({
     error: 'invalid_scope',

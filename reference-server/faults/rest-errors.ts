@@ -12,9 +12,7 @@ import {
   reading,
   refusal,
   refusals,
-  requests,
   withHeader,
-  withQuery,
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -96,7 +94,6 @@ export const restErrors: readonly Fault[] = [
     ),
     'reads a pageSize of all as 1000': pageSize(/^all$/, '1000'),
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, '1000'),
-    'reads binary and octal integers': pageSize(/^0[bo]\d+$/, '10'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id of undefined': fromId(/^undefined$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
@@ -207,16 +204,6 @@ export const restErrors: readonly Fault[] = [
     ),
     'ignores the sign of a from_id': fromId(/^-(?=\d)/, (text) => text.slice(1)),
   }),
-  ...['from', 'to'].flatMap((name) =>
-    fails({ [`4.2-${name}-required`]: /400.*200/ })({
-      [`${name}[] is read as ${name}`]: requests((request) => {
-        const value = queryOf(request).get(`${name}[]`);
-        return value === null || queryOf(request).has(name)
-          ? request
-          : withQuery(request, (query) => query.set(name, value));
-      }),
-    }),
-  ),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     "an unknown tenant's path is an empty page": refusals([403], (answer, { path }) =>
       /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : emptyPage(),

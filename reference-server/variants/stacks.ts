@@ -13,8 +13,9 @@ import {
   requests,
   tokenClaims,
   tokenMembers,
+  withQuery,
 } from '../run/alter.ts';
-import { refusing, single } from '../faults/forms.ts';
+import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Groups } from './variant.ts';
@@ -144,6 +145,41 @@ export const stacks: Groups = {
           : answer;
       };
     }),
+  },
+  // Of Spring MVC, Spring Security and its authorization server, without any configuration.
+  'on Spring': {
+    'name[] is read where name is missing': both(
+      ...['from', 'to'].map((name) =>
+        requests((request) => {
+          const value = queryOf(request).get(`${name}[]`);
+          return value === null || queryOf(request).has(name)
+            ? request
+            : withQuery(request, (query) => query.set(name, value));
+        }),
+      ),
+      forms((form) => {
+        for (const name of ['grant_type', 'client_id'])
+          if (!form.has(name) && form.has(`${name}[]`)) form.set(name, form.get(`${name}[]`)!);
+      }),
+    ),
+    'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': readAs('pageSize|from_id', (text) =>
+      /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : undefined,
+    ),
+    'the scheme DPoP is 401 without a body': intercepting(
+      () => ({ status: 401, headers: [['www-authenticate', 'DPoP algs="RS256 ES256"']], body: '' }),
+      ({ headers }) => headers['authorization']?.startsWith('DPoP ') === true,
+    ),
+    'a grant that other clients may use is missing its own parameters': refusing(
+      '400 invalid_request',
+      (form) =>
+        /^(authorization_code|refresh_token|urn:.*:(device_code|token-exchange))$/.test(
+          form.get('grant_type')?.[0] ?? '',
+        ),
+    ),
+    'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
+      /^(password|urn:.*:jwt-bearer)$/.test(form.get('grant_type')?.[0] ?? ''),
+    ),
+    'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
   },
   // Firewalls check User-Agent and lengths; identity providers put groups into tokens.
   'after a firewall': {
