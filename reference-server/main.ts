@@ -17,11 +17,7 @@ await runCommand('reference server', async () => {
     return 0;
   } catch (error) {
     const missing = missingPackage(error);
-    throw new UsageError(
-      missing
-        ? `it needs ${missing} and the other optional peers of this package: install them next to it`
-        : (error as Error).message,
-    );
+    throw new UsageError(missing ? `it needs ${missing}` : (error as Error).message);
   }
 });
 

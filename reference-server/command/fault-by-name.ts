@@ -1,6 +1,5 @@
 /** `--fault NAME` and `--list-faults`: faults and variants by name. */
-import { UsageError } from '../../engine/errors.ts';
-import { nearest } from '../../engine/target/usage.ts';
+import { noSuch } from '../../engine/target/usage.ts';
 import { THEMES } from '../faults/all.ts';
 import type { Behaviour, Fault } from '../faults/fault.ts';
 import { ALONE } from '../variants/alone.ts';
@@ -21,11 +20,8 @@ export function faultByName(name: string): Behaviour {
   const all = LISTS.flatMap(([, behaviours]) => behaviours);
   const found = all.find((behaviour) => behaviour.name === name);
   if (found) return found;
-  const near = nearest(
-    name,
-    all.map((behaviour) => behaviour.name),
-  );
-  throw new UsageError(`no fault is called "${name}"; did you mean "${near}"? --list-faults prints all`);
+  const known = all.map((behaviour) => behaviour.name);
+  throw noSuch('--fault', 'fault', name, known, '--list-faults');
 }
 
 export const namesOf = (

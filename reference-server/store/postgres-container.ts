@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { missingPackage } from '../../engine/package.ts';
 import { freePort, type RunningPostgres } from './postgres-embedded.ts';
 
 /** SCREENINGS_POSTGRES_IMAGE selects another image with the environment variables of the official one. */
@@ -43,6 +44,7 @@ export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
     }
     return { image: POSTGRES_IMAGE };
   } catch (error) {
+    if (missingPackage(error)) return { reason: 'testcontainers is not installed' };
     return { reason: error instanceof Error ? error.message : String(error) };
   }
 }
