@@ -46,20 +46,7 @@ export function pairedAt(depth: number): 'deep-first' | 'deep-last' | undefined 
 
 export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow-first-page';
 
-export interface DepthFinding {
-  readonly flat: boolean;
-  readonly shape: Shape;
-  /** Implementation mistakes that produce this shape, for the report. */
-  readonly likelyCause?: string | undefined;
-  /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */
-  readonly ratios: { readonly deep: number; readonly long: number; readonly settled: number };
-  /** Latency of an empty page. */
-  readonly emptyMs: number;
-  /** Rows traversed; the cost of deeper pages is unknown. */
-  readonly rows: number;
-  /** Median latency over depth, whatever its cause. */
-  readonly points: readonly { readonly depth: number; readonly p50Ms: number }[];
-}
+export type DepthFinding = ReturnType<typeof depthShape>;
 
 const BINS = 20;
 
@@ -71,7 +58,7 @@ const CAUSES = {
   plan: "long windows use a plan that was cached for short ones (a prepared statement's generic plan; avoided by plan_cache_mode=force_custom_plan)",
 } as const;
 
-export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): DepthFinding {
+export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read) {
   const least = median(windows.map(({ shortMs }) => shortMs));
   const emptyMs = Math.min(
     median(empty) || 0,
@@ -101,22 +88,22 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read): 
     [slower(long(true)), 'slow-on-long-windows', CAUSES.plan],
   ];
   const [, shape = 'flat', likelyCause] = causes.find(([found]) => found) ?? [];
+  const width = Math.ceil(pages.length / BINS);
   return {
     flat: shape === 'flat',
     shape,
+    /** Implementation mistakes that produce this shape, for the report. */
     likelyCause,
+    /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */
     ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
+    /** Latency of an empty page. */
     emptyMs,
+    /** Rows traversed; the cost of deeper pages is unknown. */
     rows: pages.length * pageSize,
-    points: curve(pages),
+    /** Median latency over depth, whatever its cause. */
+    points: Array.from({ length: BINS }, (_, bin) => {
+      const some = pages.slice(bin * width, (bin + 1) * width);
+      return { depth: bin * width, p50Ms: median(some.map(({ ms }) => ms)) };
+    }).filter(({ p50Ms }) => !Number.isNaN(p50Ms)),
   };
-}
-
-function curve(pages: readonly DeepPage[]): { depth: number; p50Ms: number }[] {
-  const deepest = pages.reduce((most, { depth }) => Math.max(most, depth), 0);
-  const width = Math.max(1, Math.ceil((deepest + 1) / BINS));
-  return Array.from({ length: BINS }, (_, bin) => ({
-    depth: bin * width,
-    p50Ms: median(pages.flatMap(({ depth, ms }) => (Math.floor(depth / width) === bin ? [ms] : []))),
-  })).filter(({ p50Ms }) => !Number.isNaN(p50Ms));
 }

@@ -203,7 +203,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     figures: { heldBack: 40, ratePerSecond: 60 },
     right: isShaper,
   }),
-  limitOf(15, 15, (limit, random) => {
+  limitOf(15, 30, (limit, random) => {
     const windowMs = 1500 + 1500 * random();
     const times: number[] = [];
     return {
