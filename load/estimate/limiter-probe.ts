@@ -5,29 +5,19 @@
 import { largest, smallest, sum } from './numbers.ts';
 
 export const PROBE = {
-  /** Requests sent within SIMULTANEOUS_MS may arrive in any order; gaps up to BURST_GAP_MS extend the group. */
-  simultaneousMs: 3,
-  burstGapMs: 1,
-  /** Growth factor of the gaps between polls, first gap, and gap as a share of the wait where that is known. */
+  /** Growth factor of the gaps between polls, and the gap as a share of the wait where that is known. */
   growth: 1.13,
-  firstGapMs: 8,
   fineShare: 0.02,
   /** Maximum number of concurrent requests in a burst. */
   largestBatch: 50,
-  /** Maximum number of polls in flight: those admitted after a release use up capacity. */
-  pollsAhead: 10,
-  /** Number of retries until retryUntilMs. */
-  retryPolls: 12,
   /** Delays of SHAPED_MS over the quickest answer, in SHAPED_BATCHES successive batches, show a shaper. */
   shapedMs: 300,
   shapedBatches: 3,
-  /** Number and total length of Retry-After waits that are waited out without a request in between. */
+  /** Number of Retry-After waits that are waited out without a request in between. */
   waits: 5,
-  longestWaitsS: 60,
-  /** Constant overload, relative to the admitted rate, for two windows or OVERLOAD_SECONDS; skipped if too long. */
+  /** Constant overload, relative to the admitted rate, and its least duration. */
   overload: 2,
   overloadSeconds: 5,
-  longestOverloadSeconds: 30,
 };
 
 /** Outcome of one request. Times in milliseconds since the start of the probe. */
@@ -58,6 +48,8 @@ export interface Reply {
   readonly retryAfterSeconds?: number | undefined;
 }
 
+/** More frequent polls would load the target. */
+const LEAST_GAP_MS = 4;
 /** Half the resolution of a clock that counts whole milliseconds. */
 const CLOCK_MS = 0.5;
 
@@ -77,16 +69,16 @@ function placeReplies(replies: readonly Reply[]): Observation[] {
   });
   placed.sort((a, b) => a.sentMs - b.sentMs);
   const observations: Observation[] = [];
-  for (let from = 0; from < placed.length;) {
-    let to = from + 1;
-    const isNear = (one: number, ms: number): boolean => placed[to]!.sentMs - placed[one]!.sentMs <= ms;
-    while (to < placed.length && (isNear(from, PROBE.simultaneousMs) || isNear(to - 1, PROBE.burstGapMs)))
-      to += 1;
+  for (let [from, to] = [0, 1]; from < placed.length; to += 1) {
+    if (to < placed.length && placed[to]!.sentMs - placed[to - 1]!.sentMs <= SIMULTANEOUS_MS) continue;
     observations.push(...mergeSimultaneous(placed.slice(from, to)));
     from = to;
   }
   return observations.sort((a, b) => a.atMs - b.atMs);
 }
+
+/** Requests in a series of gaps of at most one unit of the clock may arrive in any order. */
+const SIMULTANEOUS_MS = 1;
 
 /** Gives simultaneous requests, whose order is unknown, one common time; admitted ones come first. */
 function mergeSimultaneous(group: readonly Observation[]): Observation[] {
@@ -104,6 +96,10 @@ export interface ProbeLimits {
 }
 
 type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
+
+/** Limits, so that a probe ends soon: total length of Retry-After waits, and length of the overload. */
+const LONGEST_WAITS_S = 60;
+const LONGEST_OVERLOAD_S = 30;
 
 /** Observations of a probe by phase, and the limit that ended it early. */
 export interface Probed {
@@ -184,7 +180,7 @@ function* plan(
   /** Sends growing batches until `most` are admitted, or one is rejected after retryUntilMs. Returns the admitted. */
   function* burst(most = Infinity, retryUntilMs = 0): Plan<number> {
     const startedMs = now();
-    const pollMs = (retryUntilMs - startedMs) / PROBE.retryPolls;
+    const pollMs = (retryUntilMs - startedMs) / 12;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
       const left = Math.max(1, limits.maxRequests - replies.length);
@@ -210,19 +206,19 @@ function* plan(
     const refusedAt = now();
     let lastMs = refusedAt;
     for (;;) {
-      let gap = Math.max(PROBE.firstGapMs, (lastMs - refusedAt) * (PROBE.growth - 1));
+      let gap = Math.max(LEAST_GAP_MS, (lastMs - refusedAt) * (PROBE.growth - 1));
       let next = lastMs + gap;
       const [atMs, span] = expected.find(([moment, width]) => lastMs < moment + 0.2 * width) ?? [];
       if (atMs !== undefined && span !== undefined) {
         const soonMs = atMs - 0.16 * span;
         // Nothing is admitted before the first expected time.
         if (atMs === expected[0]![0] || next > soonMs) {
-          gap = Math.max(4, PROBE.fineShare * span);
+          gap = Math.max(LEAST_GAP_MS, PROBE.fineShare * span);
           next = Math.max(lastMs + gap, soonMs);
         }
       }
       // Keeps several polls in flight if a round trip is longer than the gap.
-      const ahead = Math.max(1, Math.min(PROBE.pollsAhead, Math.ceil(quickestMs / gap)));
+      const ahead = Math.max(1, Math.min(PROBE.largestBatch, Math.ceil(quickestMs / gap)));
       const got = yield* send(ahead, next - quickestMs / 2, gap);
       const first = got.findIndex(({ ok }) => ok);
       if (first >= 0) {
@@ -286,7 +282,7 @@ function* plan(
       }
       const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
       waitedSeconds += retryAfterSeconds;
-      if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > PROBE.longestWaitsS) return;
+      if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > LONGEST_WAITS_S) return;
       const [got] = yield* send(1, readyMs + 2);
       if (!got!.ok) yield* release();
     }
@@ -294,7 +290,7 @@ function* plan(
 
   /** Offers a constant overload for `seconds`, whatever the replies. */
   function* overload(perSecond: number, seconds: number): Plan {
-    if (!(perSecond > 0) || seconds > PROBE.longestOverloadSeconds) return;
+    if (!(perSecond > 0) || seconds > LONGEST_OVERLOAD_S) return;
     yield* burst();
     phases.pressedFrom = replies.length;
     const gap = 1000 / (PROBE.overload * perSecond);
@@ -307,7 +303,7 @@ function* plan(
     const fromMs = now();
     let [passed, gap] = [0, 3];
     while (passed < wanted) {
-      const ahead = Math.max(1, Math.min(2 * PROBE.pollsAhead, Math.ceil((1.5 * quickestMs) / gap)));
+      const ahead = Math.max(1, Math.min(PROBE.largestBatch, Math.ceil((1.5 * quickestMs) / gap)));
       const got = yield* send(ahead, now() + gap, gap);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;
