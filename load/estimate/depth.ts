@@ -6,10 +6,9 @@
 import { median } from './numbers.ts';
 
 export const DEPTH = {
-  /** A page is slower than the other of its pair if it takes FACTOR times the work and LEAST_MS more. */
+  /** A page is slower than the other of its pair if it takes this many times the work. */
   factor: 1.8,
-  leastMs: 4,
-  /** Pages after DEEP of a traversal show the cost of depth; those after END whether the planner switched plans. */
+  /** Pages after this share of a traversal show the cost of depth; after `end`, whether the planner switched plans. */
   deep: 0.66,
   end: 0.96,
 };
@@ -48,6 +47,8 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 
 export type DepthFinding = ReturnType<typeof depthShape>;
 
+/** A safety limit: smaller differences are no finding. */
+const LEAST_MS = 4;
 const BINS = 20;
 
 const CAUSES = {
@@ -70,7 +71,7 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read) {
   const ratio = (pairs: readonly Pair[]): number =>
     Math.exp(median(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
   const slower = (pairs: readonly Pair[]): boolean =>
-    ratio(pairs) > DEPTH.factor && median(pairs.map(([ms, other]) => ms - other)) > DEPTH.leastMs;
+    ratio(pairs) > DEPTH.factor && median(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
   const flipped = (pairs: readonly Pair[]): Pair[] => pairs.map(([ms, other]) => [other, ms]);
   const between = (from: number, to: number): Pair[] =>
     pages.flatMap(({ depth, ms, firstMs }) =>

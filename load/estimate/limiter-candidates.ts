@@ -7,22 +7,15 @@ import type { Observation } from './limiter-probe.ts';
 import { median, smallest } from './numbers.ts';
 import { type Release, releasesOf } from './quota.ts';
 
-export const CANDIDATES = {
-  /** Timing uncertainty of the target's clock and queues, added to that of each answer. */
-  slackMs: 3,
-  /** Cap on one answer's distance, so that an outlier does not outweigh the others. */
-  mostOff: 5,
-  /** Shorter windows cannot be distinguished from none at this precision. */
-  leastWindowMs: 250,
-  /** Number of candidates that the search descends from; its first step as a share of the window. */
-  maxStarts: 8,
-  firstStep: 0.03,
-  finestMs: 0.5,
-  /** Additional misses tolerated at the ends of the interval. */
-  extraMisses: 1,
-  step: 1.001,
-  widest: 1.25,
-};
+/** Timing uncertainty of the target's clock and queues, added to that of each answer. */
+export const SLACK_MS = 3;
+/** Shorter windows cannot be distinguished from none. */
+const LEAST_WINDOW_MS = 250;
+
+/** Of the search: candidates that it descends from, its first step as a share of the window, and its last step. */
+const [STARTS, FIRST_STEP, LAST_STEP_MS] = [4, 0.03, 0.5];
+/** Of the interval: additional misses at its ends, steps, and the most that it may differ from the best window. */
+const [EXTRA_MISSES, STEP, WIDEST] = [1, 1.001, 1.25];
 
 interface Fit {
   readonly best: LimiterSettings;
@@ -52,9 +45,9 @@ function evaluate(seen: readonly Observation[], settings: LimiterSettings, stopA
   const edgeShift = isBucket || settings.kind === 'sliding-counter' ? 0 : 1;
   let [distance, misses] = [0, 0];
   for (const { atMs, slackMs, ok } of seen) {
-    const slack = slackMs + CANDIDATES.slackMs;
+    const slack = slackMs + SLACK_MS;
     const off = ok ? -lenient.spare(atMs + slack) : strict.spare(atMs - slack);
-    if (off > 0) distance += Math.min(off, CANDIDATES.mostOff);
+    if (off > 0) distance += off;
     if (off > (ok ? tolerance : rejectionTolerance)) misses += 1;
     if (distance > stopAt) break;
     if (!ok) continue;
@@ -70,59 +63,50 @@ const spread = (low: number, high: number, steps: number): number[] =>
 const geometric = (low: number, high: number, steps: number): number[] =>
   spread(Math.log(low), Math.log(high), steps).map(Math.exp);
 
-/** Figures read directly from the answers, to choose the starting points of the search. */
-interface Hints {
-  readonly seen: readonly Observation[];
-  readonly releases: readonly Release[];
-  /** Number of requests admitted before the first rejection, and the time of the first request. */
-  readonly first: number;
-  readonly startMs: number;
-  /** Median time from one release to the next; undefined if there are too few. */
-  readonly paceMs: number | undefined;
-}
-
-/** Initial candidates; the search descends from the best of each kind. */
-function startsOf({ seen, releases, first, startMs, paceMs }: Hints): LimiterSettings[] {
-  const { refusedMs, passedMs } = releases[0]!;
+/** Initial candidates, by figures read directly from the answers; the search descends from the best of each kind. */
+function startsOf(seen: readonly Observation[], releases: readonly Release[]): LimiterSettings[] {
+  const [{ refusedMs, passedMs }] = releases as [Release];
+  const startMs = seen[0]!.atMs;
+  // Requests admitted before the first rejection. A burst may span a window edge, and then exceeds the limit.
+  const first = seen.findIndex(({ ok }) => !ok);
+  const near = [first + 1, first, first - 1, first - 2];
   const burstMs = seen[first]!.atMs - startMs;
-  const edges = [...releases].sort((a, b) => b.waitedMs - a.waitedMs).slice(0, 2);
-  const passed = (from: Release, to: Release | undefined): number =>
-    seen.filter(({ ok, atMs }) => ok && atMs >= from.passedMs && atMs < (to?.passedMs ?? Infinity)).length;
-  // The first burst may have spanned a window edge, and then contains more than the limit.
-  const totals = releases.map((one, index) => passed(one, releases[index + 1]));
-  const limits = [...new Set([first, first - 1, first - 2, ...totals])].filter((limit) => limit >= first / 2);
+  const gaps = releases.slice(1).map((one, index) => one.passedMs - releases[index]!.passedMs);
+  const paceMs = gaps.length < 3 ? undefined : median(gaps);
   // Without an even pace, the first wait is the rest of a window.
   const guessMs = paceMs === undefined ? passedMs - startMs : paceMs * first;
+  const edges = [...releases].sort((a, b) => b.waitedMs - a.waitedMs).slice(0, 2);
   // After an edge, it takes time until the weighted count of the previous window has dropped by one.
   const counters = geometric(guessMs * 0.15, guessMs * 1.6, 240).flatMap((windowMs) =>
     edges.flatMap((edge) =>
       spread(edge.refusedMs - 0.04 * windowMs, edge.passedMs, 6).flatMap((edgeMs) =>
-        [first, first - 1, first - 2].map((limit): LimiterSettings => ({
+        near.map((limit): LimiterSettings => ({
           ...{ kind: 'sliding-counter', limit, windowMs, phaseMs: edgeMs % windowMs },
         })),
       ),
     ),
   );
+  const admitted = (from: Release, to?: Release): number =>
+    seen.filter(({ ok, atMs }) => ok && atMs >= from.passedMs && !(to && atMs >= to.passedMs)).length;
+  const totals = releases.map((one, index) => admitted(one, releases[index + 1]));
+  const limits = [...new Set([...near, ...totals])].filter((limit) => limit >= first / 2);
   // Two releases are one window apart, or two.
-  const apart = releases
+  const windows = releases
     .flatMap((from, index) => releases.slice(index + 1, index + 4).map((to) => ({ from, to })))
-    .flatMap(({ from, to }) => [1, 2].map((times) => ({ from, to, times })))
-    .slice(0, 24);
-  const windows = apart.flatMap(({ from, to, times }) =>
-    spread((to.refusedMs - from.passedMs) / times, (to.passedMs - from.refusedMs) / times, 3).flatMap(
-      (windowMs) =>
-        limits.flatMap((limit): LimiterSettings[] => [
-          { kind: 'fixed-window', limit, windowMs, anchored: true },
-          { kind: 'fixed-window', limit, windowMs, phaseMs: (to.refusedMs + to.passedMs) / 2 },
-        ]),
-    ),
-  );
-  const logs = [first - 1, first, first + 1].flatMap((limit) =>
-    spread(refusedMs - startMs, passedMs - startMs, 20).map((windowMs): LimiterSettings => ({
-      kind: 'sliding-log',
-      limit,
-      windowMs,
-    })),
+    .slice(0, 12)
+    .flatMap(({ from, to }) => {
+      const phaseMs = (to.refusedMs + to.passedMs) / 2;
+      return spread(to.refusedMs - from.passedMs, to.passedMs - from.refusedMs, 3)
+        .flatMap((apartMs) => [apartMs, apartMs / 2])
+        .flatMap((windowMs) =>
+          limits.flatMap((limit): LimiterSettings[] => [
+            { kind: 'fixed-window', limit, windowMs, anchored: true },
+            { kind: 'fixed-window', limit, windowMs, phaseMs },
+          ]),
+        );
+    });
+  const logs = spread(refusedMs - startMs, passedMs - startMs, 20).flatMap((windowMs) =>
+    near.map((limit): LimiterSettings => ({ kind: 'sliding-log', limit, windowMs })),
   );
   const tokenMs = paceMs ?? passedMs - seen[first]!.atMs;
   const buckets = geometric(tokenMs / 3, tokenMs * 3, 36).flatMap((msPerToken) =>
@@ -139,10 +123,10 @@ function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettin
   let best: Evaluation[] = [];
   for (const settings of starts) {
     if (settings.limit < 1) continue;
-    const most = best.length < CANDIDATES.maxStarts ? Infinity : best.at(-1)!.distance;
+    const most = best.length < STARTS ? Infinity : best.at(-1)!.distance;
     const found = evaluate(seen, settings, most);
     if (found.distance < most)
-      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, CANDIDATES.maxStarts);
+      best = [...best, found].sort((a, b) => a.distance - b.distance).slice(0, STARTS);
   }
   return best;
 }
@@ -154,11 +138,7 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
   const windows = Math.max(1, Math.round(seen.at(-1)!.atMs / windowMs));
   const directions = DIRECTIONS.filter(([first]) => phaseMs !== undefined || first === 0);
   let [found, edges] = [start, [beginMs, beginMs + windows * windowMs] as [number, number]];
-  for (
-    let step = windowMs * CANDIDATES.firstStep;
-    step > CANDIDATES.finestMs && found.distance > 0;
-    step /= 2
-  ) {
+  for (let step = windowMs * FIRST_STEP; step > LAST_STEP_MS && found.distance > 0; step /= 2) {
     for (let moved = true; moved;) {
       moved = false;
       for (const [first, last] of directions) {
@@ -195,10 +175,10 @@ function windowsBetween(
         windowMs: ms * step,
         ...(edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) }),
       }).misses <= misses;
-    while (Math.abs(Math.log(ms / windowMs)) < Math.log(CANDIDATES.widest) && explains()) ms *= step;
+    while (Math.abs(Math.log(ms / windowMs)) < Math.log(WIDEST) && explains()) ms *= step;
     return ms * step;
   };
-  return [furthest(1 / CANDIDATES.step), furthest(CANDIDATES.step)];
+  return [furthest(1 / STEP), furthest(STEP)];
 }
 
 /** `all` also contains the answers after those that are fitted. */
@@ -214,12 +194,12 @@ function fit(
     .filter(({ distance }) => distance === least)
     .map((one) => ({ ...one, later: evaluate(all, one.settings).distance }))
     .sort((a, b) => a.later - b.later);
-  if (!best || best.settings.windowMs < CANDIDATES.leastWindowMs) return undefined;
+  if (!best || best.settings.windowMs < LEAST_WINDOW_MS) return undefined;
   const { settings, misses } = best;
   const [shortest, longest] = windowsBetween(seen, settings, misses);
   return {
     best: { ...settings, windowMs: (shortest + longest) / 2 },
-    windowMs: windowsBetween(seen, settings, misses + CANDIDATES.extraMisses),
+    windowMs: windowsBetween(seen, settings, misses + EXTRA_MISSES),
     misses,
     // The window may still be corrected, as its error adds up.
     surprises: Math.max(0, descend(all, evaluate(all, settings)).misses - misses),
@@ -230,15 +210,7 @@ function fit(
 export function fitAll(seen: readonly Observation[], all: readonly Observation[]): Fit[] {
   const releases = releasesOf(seen);
   if (!releases[0]) return [];
-  const gaps = releases.slice(1).map((one, index) => one.passedMs - releases[index]!.passedMs);
-  const hints = {
-    seen,
-    releases,
-    first: seen.findIndex(({ ok }) => !ok),
-    startMs: seen[0]!.atMs,
-    paceMs: gaps.length < 3 ? undefined : median(gaps),
-  };
-  const starts = startsOf(hints);
+  const starts = startsOf(seen, releases);
   return LIMITER_KINDS.flatMap((kind) => {
     const ofKind = starts.filter((one) => one.kind === kind);
     const apart = [false, true].map((anchored) =>

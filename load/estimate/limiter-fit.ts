@@ -5,7 +5,7 @@
 import type { FullPages } from './full-pages.ts';
 import { smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
-import { CANDIDATES, fitAll } from './limiter-candidates.ts';
+import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
@@ -172,7 +172,7 @@ function judgeRetryAfter(
     const named = refused.retryAfterSeconds;
     if (refused.ok || named === undefined || !next) continue;
     const waitedMs = next.atMs - next.slackMs - refused.atMs - refused.slackMs;
-    if (waitedMs < named * 1000 - CANDIDATES.slackMs) continue;
+    if (waitedMs < named * 1000 - SLACK_MS) continue;
     if (next.ok) {
       longEnough += 1;
       continue;
