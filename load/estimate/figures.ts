@@ -13,8 +13,6 @@ export interface Bracket {
 }
 
 export const FIGURES = {
-  /** Relative difference up to which two rates count as the same. */
-  same: 0.005,
   /** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
   unsettled: 0.94,
   /** The interval extends above the lowest rate that broke the SLO by this factor. */
@@ -78,9 +76,7 @@ export class Evidence {
 
   /** The joint verdict of all steps at rates in [from, to]. */
   between(from: number, to = from): Verdict {
-    const isIn = ({ offered }: Step): boolean =>
-      offered >= from * (1 - FIGURES.same) && offered <= to * (1 + FIGURES.same);
-    return this.where(isIn).verdict();
+    return this.where(({ offered }) => offered >= from && offered <= to).verdict();
   }
 
   excludesErrors = (): boolean => excludesErrors(this.failures(), this.counted(), this.slo);

@@ -11,22 +11,11 @@ import type { Observation, Probed } from './limiter-probe.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
 
-export const FIT = {
-  /** Share of contradicting answers above which a kind is ruled out. */
-  tolerated: 0.012,
-  /** Share of the answers after the fit that may contradict it. */
-  unpredicted: 0.05,
-  /** Share of the answers that a similar kind explains. */
-  similar: 0.9,
-  /** Share of a shaper's rate that it admits in the long run at least. */
-  sameRate: 0.8,
-  /** Few rejections suffice: a rate limiter also rejects the polls after a burst, when no request is in flight. */
-  leastRefused: 4,
-  /** Minimum number of admissions to estimate a rate. */
-  leastAdmitted: 20,
-  /** Waits that must be too short to rule out another client on the same quota as the cause. */
-  leastShortWaits: 3,
-};
+/** Share of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
+const UNPREDICTED = 0.05;
+
+/** Least counts, as fewer answers are chance: rejections in a burst, admissions for a rate, waits that are too short. */
+const [LEAST_REFUSED, LEAST_ADMITTED, LEAST_SHORT_WAITS] = [4, 20, 3];
 
 export interface LimiterFinding {
   readonly kind: LimiterKind | 'none-found' | 'cannot-tell';
@@ -74,7 +63,7 @@ interface RetryAfter {
 
 /** Whether there were answers that the fit had to predict, and it did. */
 export const isMet = ({ asPredicted, requests }: NonNullable<LimiterFinding['prediction']>): boolean =>
-  requests > 0 && requests - asPredicted <= FIT.unpredicted * requests;
+  requests > 0 && requests - asPredicted <= UNPREDICTED * requests;
 
 export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
   const requests = seen.length;
@@ -94,8 +83,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const noKind = { alternatives: [], explained: {}, ...common };
   const even = shaperOf(seen);
   // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
-  const shaper =
-    even && even.ratePerSecond * FIT.sameRate > (common.longRunPerSecond ?? Infinity) ? undefined : even;
+  const shaper = even && even.ratePerSecond > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
 
@@ -103,7 +91,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     all.flatMap(({ sentMs, rttMs, ok }) =>
       sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
     ),
-    FIT.leastRefused,
+    LEAST_REFUSED,
   );
   if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...noKind };
 
@@ -112,7 +100,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const least = smallest(fits.map((fit) => fit.misses));
   // Noise can make the right kind miss an answer, so a few more misses than the best are allowed.
   const remaining = fits
-    .filter((fit) => fit.misses <= FIT.tolerated * requests + 1 && fit.misses <= least + 2)
+    .filter((fit) => fit.misses <= UNPREDICTED * requests + 1 && fit.misses <= least + 2)
     .sort((a, b) => a.misses - b.misses);
   const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
@@ -125,7 +113,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const fitting = remaining.map((fit) => fit.best.kind);
   // A probe that was cut did not send what distinguishes the kinds.
   const similar = LIMITER_KINDS.filter(
-    (other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) > FIT.similar,
+    (other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) >= 1 - UNPREDICTED,
   );
   const alternatives = isOpen ? [...new Set([...fitting, ...similar])] : fitting.slice(1);
   const [lowMs, highMs] = winner.windowMs;
@@ -148,7 +136,7 @@ const round = (value: number): number => Number(value.toPrecision(4));
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRunRate(pressed: readonly Observation[]): number | undefined {
   const admitted = pressed.filter(({ ok }) => ok).length;
-  if (admitted < FIT.leastAdmitted || admitted === pressed.length) return undefined;
+  if (admitted < LEAST_ADMITTED || admitted === pressed.length) return undefined;
   const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));
   const { perSecond, settled } = quotaOf(decisions, decisions.at(-1)!.atMs);
   return settled ? round(perSecond) : undefined;
@@ -187,7 +175,7 @@ function judgeRetryAfter(
   }
   const waits = longEnough + short + same;
   const isTooShort =
-    (short >= FIT.leastShortWaits && short > longEnough) || (same > FIT.leastShortWaits && longEnough === 0);
+    (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
   return {
     retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },
