@@ -23,17 +23,19 @@ import { confirmQuota, longestWait, QUOTA } from './quota.ts';
 import { judgeStep, STEP, type Sample, type Step, type Verdict } from './step.ts';
 
 export const SEARCH = {
+  /** The overload, relative to the saturation. */
   overload: 1.5,
   /** Ratio of high to low at which the bracket is narrow enough, and by which a rate is raised at least. */
   narrow: 1.06,
   /** Requests in a doubling step that suffice to show a backlog. */
   leastDoubling: 60,
-  longestBracketSeconds: 40,
   /** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
   ofSaturation: 0.95,
   /** Factor on STEP.leastSamples, as the warm-up does not count. */
   enough: 1.4,
 };
+/** A safety limit: at very low rates a step would take minutes. */
+const LONGEST_DOUBLING_SECONDS = 40;
 
 /** Ends the search: the time is over, or a quota is the limiting factor. */
 class Ended extends Error {
@@ -203,7 +205,7 @@ export class Search {
     const { maxRate, bracketSeconds, overloadSeconds } = this.#settings;
     let voids = 0;
     for (let rate = Math.min(from, maxRate); ; rate = Math.min(rate * 2, maxRate)) {
-      const enough = Math.min(SEARCH.longestBracketSeconds, SEARCH.leastDoubling / rate);
+      const enough = Math.min(LONGEST_DOUBLING_SECONDS, SEARCH.leastDoubling / rate);
       const step = await this.#run(rate, Math.max(bracketSeconds, enough));
       if (step.void) {
         voids += 1;
@@ -236,10 +238,7 @@ export class Search {
     for (let attempt = 0; attempt < 3 && verdict() !== 'holds'; attempt += 1) {
       if (verdict() === 'breaks' && isAnyLower) return false;
       if (verdict() === 'breaks') rate /= 3;
-      const seconds = Math.min(
-        SEARCH.longestBracketSeconds * 1.5,
-        (STEP.leastSamples * SEARCH.enough) / rate,
-      );
+      const seconds = Math.min(LONGEST_DOUBLING_SECONDS * 1.5, (STEP.leastSamples * SEARCH.enough) / rate);
       await this.#run(rate, Math.max(2 * stepSeconds, seconds));
     }
     return verdict() === 'holds';

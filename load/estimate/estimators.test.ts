@@ -8,7 +8,7 @@ import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
-import { judgeStep, saturation, shareVerdict } from './step.ts';
+import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
 
 const exponentialService = (workers: number, serviceMs: number) =>
   ({ workers, serviceMs, distribution: 'exponential' }) as const;
@@ -118,4 +118,6 @@ test('judges a share by significance instead of a quantile of few samples', () =
   expect(shareVerdict(4, 300, 0.01)).toBe('undecided');
   expect(shareVerdict(10, 300, 0.01)).toBe('breaks');
   expect(shareVerdict(2, 32, 0.001)).toBe('breaks');
+  // Four times the SLO's error rate is excluded with 90 % by 575 answers without an error, and not by 500.
+  expect([500, 600].map((answers) => excludesErrors(0, answers, SLO))).toEqual([false, true]);
 });

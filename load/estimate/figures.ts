@@ -21,10 +21,11 @@ export const FIGURES = {
   wide: 1.3,
   /** Throughput below this share of a rate that held is a congestion collapse, not a limit. */
   collapsed: 0.7,
-  /** Share of saturation at which queueing delays less than 1 % of answers; factor within which rates are pooled. */
-  slight: 0.3,
+  /** Factor within which the lowest rates are pooled. */
   alike: 4,
 };
+/** A safety limit: share of saturation up to which queueing delays less than 1 % of the answers. */
+const SLIGHT = 0.3;
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
@@ -143,7 +144,7 @@ export class Evidence {
     const isSure =
       quiet.verdict() === 'breaks' &&
       quiet.counted() >= STEP.leastSamples / 2 &&
-      lowest <= FIGURES.slight * (this.saturation() ?? Infinity);
+      lowest <= SLIGHT * (this.saturation() ?? Infinity);
     const why = this.#steps.some(({ limitedRate }) => limitedRate > this.slo.errorRate)
       ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
       : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';

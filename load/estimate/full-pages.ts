@@ -1,11 +1,9 @@
 /** Whether a limit counts items or bytes instead of requests: compares full pages with empty ones, both from rest. */
 
-export const FULL = {
-  /** Number of full pages, such as a back-fill reads. */
-  fullPages: 100,
-  /** Empty pages for each admitted full page: all of them must be admitted if the limit counts items or bytes. */
-  more: 1.5,
-};
+/** Number of full pages, such as a back-fill reads. */
+const FULL_PAGES = 100;
+/** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */
+export const FULL = { more: 1.5 };
 
 /** Pages that one client read in succession, until one was rejected. */
 export interface PagesRead {
@@ -27,7 +25,7 @@ export interface FullPages extends PagesRead {
 export const isComparable = ({ kind }: { readonly kind: string }): boolean => kind !== 'cannot-tell';
 
 /** The most pages that the comparison requests. */
-export const MOST_PAGES = FULL.fullPages + Math.ceil(FULL.more * FULL.fullPages);
+export const MOST_PAGES = FULL_PAGES + Math.ceil(FULL.more * FULL_PAGES);
 
 /**
  * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
@@ -38,7 +36,7 @@ export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
   fromRest = Infinity,
 ): Promise<FullPages | undefined> {
-  const full = await read(true, FULL.fullPages, 0);
+  const full = await read(true, FULL_PAGES, 0);
   if (!full || full.admitted === 0 || full.items === 0) return undefined;
   if (!full.isRejected) return full;
   const count = Math.ceil(FULL.more * full.admitted);

@@ -7,21 +7,10 @@ import { largest, quantile, smallest } from './numbers.ts';
 import { type Sample, sentMsOf } from './step.ts';
 import type { Observation, Reply } from './limiter-probe.ts';
 
-export const OTHERS = {
-  /** Minimum counts to judge Poisson arrivals. */
-  leastRefused: 30,
-  leastPassed: 30,
-  /** Share of admissions that must lie below the limit, and of rejections that must lie at it, within a tolerance. */
-  leastShare: 0.95,
-  tolerance: 0.1,
-  /** Delay over the quickest answer from which a request counts as held back. */
-  heldMs: 40,
-  leastHeld: 12,
-  /** Faster paces cannot be distinguished from service times. */
-  leastPaceMs: 5,
-  /** Maximum relative variation of the pace: a queue with random service times varies more. */
-  even: 0.35,
-};
+/** Least number of rejections of Poisson arrivals to judge. */
+const LEAST_REFUSED = 30;
+/** Share of admissions that must lie below the limit, and of rejections that must lie at it, within a tolerance. */
+const [LEAST_SHARE, TOLERANCE] = [0.95, 0.1];
 
 type Sent = Pick<Reply, 'sentMs' | 'rttMs' | 'ok'>;
 
@@ -31,13 +20,13 @@ export const concurrencyLimitOf = (samples: readonly Sample[]): number | undefin
     samples
       .map((one) => ({ sentMs: sentMsOf(one), rttMs: one.serviceMs, ok: one.status !== 429 }))
       .sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok)),
-    OTHERS.leastRefused,
+    LEAST_REFUSED,
   );
 
 /** Like concurrencyLimitOf, for requests in the order of their decisions; needs at least leastRefused rejections. */
 export function findConcurrencyLimit(sent: readonly Sent[], leastRefused: number): number | undefined {
   const refusals = sent.flatMap(({ ok, rttMs }) => (ok ? [] : [rttMs]));
-  if (refusals.length < leastRefused || sent.length - refusals.length < OTHERS.leastPassed) return undefined;
+  if (refusals.length < leastRefused) return undefined;
   // A request in transit does not count at the target. The quickest rejection is an upper bound of the transit time.
   const mostMs = smallest(refusals);
   return [mostMs, mostMs / 2, 0]
@@ -57,13 +46,13 @@ function separatingCount(sent: readonly Sent[], transitMs: number): number | und
   }
   refused.sort((a, b) => a - b);
   const limit = quantile(refused, 0.5);
-  const tolerance = Math.max(1, OTHERS.tolerance * limit);
+  const tolerance = Math.max(1, TOLERANCE * limit);
   const share = (counts: readonly number[], test: (count: number) => boolean): number =>
     counts.filter(test).length / counts.length;
   // Without tolerance: for a limit of one or two, the adjacent count is already on the other side.
   const below = share(passed, (count) => count < limit);
   const around = share(refused, (count) => Math.abs(count - limit) <= tolerance);
-  return limit >= 1 && below >= OTHERS.leastShare && around >= OTHERS.leastShare ? limit : undefined;
+  return limit >= 1 && below >= LEAST_SHARE && around >= LEAST_SHARE ? limit : undefined;
 }
 
 export interface Shaper {
@@ -74,23 +63,30 @@ export interface Shaper {
   readonly orOneWorker: boolean | 'rather';
 }
 
+/** Delay over the quickest answer from which a request counts as held back, and the least number of such requests. */
+const [HELD_MS, LEAST_HELD] = [40, 12];
+/** Answers that come out together after a pause of the target have no pace. */
+const LEAST_PACE_MS = 5;
+/** Maximum relative variation of the pace: a queue with random service times varies more. */
+const EVEN = 0.35;
+
 export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   const times = seen.flatMap(({ ok, rttMs, sentMs }) =>
     ok && rttMs !== undefined && sentMs !== undefined ? [{ rttMs, sentMs, doneMs: sentMs + rttMs }] : [],
   );
   const quickest = smallest(times.map(({ rttMs }) => rttMs));
   const departures = times
-    .filter(({ rttMs }) => rttMs > quickest + OTHERS.heldMs)
+    .filter(({ rttMs }) => rttMs > quickest + HELD_MS)
     .map(({ doneMs }) => doneMs)
     .sort((a, b) => a - b);
-  if (departures.length < OTHERS.leastHeld || departures.length < times.length * 0.3) return undefined;
+  if (departures.length < LEAST_HELD || departures.length < times.length * 0.3) return undefined;
   const gaps = departures
     .slice(1)
     .map((doneMs, index) => doneMs - departures[index]!)
     .sort((a, b) => a - b);
   const paceMs = gaps[gaps.length >> 1]!;
   const spreadMs = (gaps[Math.floor(gaps.length * 0.8)]! - gaps[Math.floor(gaps.length * 0.2)]!) / 2;
-  if (paceMs < OTHERS.leastPaceMs || spreadMs > OTHERS.even * paceMs) return undefined;
+  if (paceMs < LEAST_PACE_MS || spreadMs > EVEN * paceMs) return undefined;
   // A single worker is as even, but each of its answers takes at least the pace. If the round trip is longer than the
   // pace, simultaneous requests decide: a server with several workers takes the same time for both.
   const apart = times
@@ -99,7 +95,7 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
     .filter(({ one, before }) => one.sentMs - before.sentMs <= 3)
     .map(({ one, before }) => Math.abs(one.rttMs - before.rttMs))
     .slice(0, 3);
-  const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < OTHERS.even);
+  const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < EVEN);
   const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
   const held = largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs));
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack: Math.round(held), orOneWorker };

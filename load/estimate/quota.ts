@@ -27,36 +27,36 @@ export const QUOTA = {
   even: 0.06,
   /** Initial share of a run that a burst allowance may distort. */
   burstShare: 0.4,
-  leastPassed: 30,
-  /** Variance-to-mean ratio of admitted counts above which 429 depends on response times, not on a quota. */
-  irregular: 0.3,
-  /** Share of rejections, intervals in a run, and admitted requests per interval, to judge the variance. */
+  /** Share of rejections that shows an overload. */
   overloaded: 0.4,
-  leastIntervals: 5,
-  leastAdmitted: 10,
   /** Factor on the latency of a quiet target from which admitted requests were queued. */
   queued: 1.5,
-  phases: 12,
   /** Maximum length of a run, in multiples of confirmSeconds. */
   longestRun: 3,
-  attempts: 4,
   /** Retry-After waits that contain two window resets: a wait is the rest of a window whose limit is used up. */
   waits: 3,
-  /** The admitted rate is final once RAISE times the offered rate raises it by less than this factor. With almost no burst capacity that takes several raises; if it never is, a share of the requests is rejected at any rate. */
+  /**
+   * The admitted rate is final once `raise` times the offered rate raises it by less than `mostGrowth`. With almost no
+   * burst capacity that takes several raises; if it never is, a share of the requests is rejected at any rate.
+   */
   raise: 4,
   mostGrowth: 1.15,
   raises: 4,
-  /** Rates of the prediction runs, relative to the quota. */
-  below: 0.95,
+  /** Rate of the prediction run above the quota, relative to it. */
   beyond: 1.5,
-  /** Share of requests that may deviate from the prediction. */
-  unpredicted: 0.02,
   /** Longest pause before a step, in which the limiter resets. */
   longestPauseSeconds: 45,
-  arrivals: 20_000,
-  /** Bans of one length vary less than this, as a share. */
-  sameBan: 0.15,
 };
+/** Rate of the prediction run below the quota, and the share of requests that may deviate from the prediction. */
+const [BELOW, UNPREDICTED] = [0.95, 0.02];
+/** Variance-to-mean ratio of admitted counts above which 429 depends on response times: 0.15 and 0.6 decide alike. */
+const IRREGULAR = 0.3;
+/** Safety limits: fewer intervals, or admitted requests per interval or in all, are chance; attempts to measure. */
+const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED, ATTEMPTS] = [5, 10, 30, 4];
+/** Precision of simulations: phases of windows, and arrivals. */
+const [PHASES, ARRIVALS] = [12, 20_000];
+/** Bans of one length vary less than this, as a share. */
+const SAME_BAN = 0.15;
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
@@ -106,7 +106,7 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
     return {
       perSecond,
       error: 0.03 + 1 / Math.sqrt(Math.max(1, count)) / 4,
-      settled: count >= QUOTA.leastPassed && endMs - fromMs >= 0.3 * endMs,
+      settled: count >= LEAST_PASSED && endMs - fromMs >= 0.3 * endMs,
       burst: Math.max(1, passed(0, refusedMs) - (perSecond * refusedMs) / 1000),
       releases: waits.length,
     };
@@ -190,7 +190,7 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
   const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
   const ratios = WIDTHS_SECONDS.flatMap((width) => {
     const intervals = spanMs / 1000 / width;
-    if (intervals < QUOTA.leastIntervals || admitted.length < QUOTA.leastAdmitted * intervals) return [];
+    if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
     // Intervals overlap: each consists of four quarters.
     const quarters = Array.from({ length: Math.floor(4 * intervals) }, () => 0);
     for (const { dueMs } of admitted) {
@@ -201,7 +201,7 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
     const mean = sum(counts) / counts.length;
     return [sum(counts.map((count) => (count - mean) ** 2)) / counts.length / mean];
   });
-  return ratios.length > 0 && smallest(ratios) > QUOTA.irregular;
+  return ratios.length > 0 && smallest(ratios) > IRREGULAR;
 }
 
 /**
@@ -224,8 +224,8 @@ function predictedRejections(
           }),
         ])
       : LIMITER_KINDS.flatMap((kind) =>
-          Array.from({ length: QUOTA.phases }, (_, phase) =>
-            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / QUOTA.phases }),
+          Array.from({ length: PHASES }, (_, phase) =>
+            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
           ),
         );
   const rejected = limiters.map(
@@ -242,8 +242,8 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
   for (let round = 0; round < 8; round += 1) {
     const rate = (low + high) / 2;
     const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
-    const rejected = poissonArrivals(1, rate, QUOTA.arrivals / rate).filter((atMs) => limiter.ask(atMs) > 0);
-    if (rejected.length <= share * QUOTA.arrivals) low = rate;
+    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
+    if (rejected.length <= share * ARRIVALS) low = rate;
     else high = rate;
   }
   return low;
@@ -268,7 +268,7 @@ function banOf(sent: readonly Decision[]): number | undefined {
     .slice(sent[0]?.ok === false ? 1 : 0)
     .map(({ waitedMs }) => waitedMs);
   const longest = largest(waits, 0);
-  return waits.length > 1 && smallest(waits) > (1 - QUOTA.sameBan) * longest ? longest / 1000 : undefined;
+  return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest / 1000 : undefined;
 }
 
 /**
@@ -304,7 +304,7 @@ export async function confirmQuota(
   let isOverloaded = false;
   let banSeconds: number | undefined;
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
-  for (let attempt = 0; attempt < QUOTA.attempts && !quota.settled; attempt += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
     const { samples: run } = await offer(rate, Math.min(seconds, left()), COUNTS_ONLY);
     if (concurrencyLimitOf(run) !== undefined) return undefined;
     if (!run.some(isRejected)) {
@@ -360,7 +360,7 @@ export async function confirmQuota(
   for (const [share, lasts] of [
     // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
     [QUOTA.beyond, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
-    [QUOTA.below, confirmSeconds],
+    [BELOW, confirmSeconds],
   ] as const) {
     const offered = share * perSecond;
     if (left() < lasts + pauseSeconds)
@@ -381,8 +381,7 @@ export async function confirmQuota(
     }
     // Late answers: the target is slower than its quota.
     const admitted = run.filter((one) => !isRejected(one));
-    if (share === QUOTA.below && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks')
-      return undefined;
+    if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
     let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
       // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
@@ -391,7 +390,7 @@ export async function confirmQuota(
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
     if (least > 0 && rejected.length === 0 && banSeconds !== undefined) return { banSeconds };
-    if (off > QUOTA.unpredicted * run.length || (least > 0 && rejected.length === 0)) return undefined;
+    if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) return undefined;
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };
   }

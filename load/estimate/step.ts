@@ -11,9 +11,6 @@ export const STEP = {
   /** Significance levels of the two verdicts. */
   holdsByChance: 0.05,
   breaksByChance: 0.02,
-  /** The error rate that an answer to "does it hold" has to exclude, in multiples of the SLO's, and the significance. */
-  excluded: 4,
-  excludedByChance: 0.1,
 };
 
 /** A limit declared by RateLimit headers. */
@@ -164,10 +161,13 @@ export function shareVerdict(bad: number, samples: number, share: number): Verdi
   return 'undecided';
 }
 
+/** The error rate that an answer to "does it hold" has to exclude, in multiples of the SLO's, and the significance. */
+const [EXCLUDED, EXCLUDED_BY_CHANCE] = [4, 0.1];
+
 /** Whether failed answers do not exceed the SLO's share, and are enough to exclude a few times that share. */
 export function excludesErrors(failures: number, counted: number, { errorRate }: Slo): boolean {
   return (
     failures <= errorRate * counted &&
-    binomialAtMost(failures, counted, STEP.excluded * errorRate) <= STEP.excludedByChance
+    binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE
   );
 }
