@@ -14,19 +14,25 @@ export interface Overload {
   readonly remedy: 'passing' | 'vus' | 'none';
 }
 
-/** A free VU that starts later than this was delayed by the generator. */
-const SCHEDULER_LAG_MS = 80;
-const STALL_ECHO = 3;
-const CPU_SHARE = 0.85;
-/** Shares of the time from which on a small violation of the SLO is not evidence. */
-const PRESSURE = [
-  ['stolen', 0.05, 'the hypervisor withheld the processors'],
-  ['throttled', 0.05, "the container's processor quota was used up"],
-  ['waiting', 0.6, 'tasks on this machine waited for a processor'],
-] as const;
-const BUSY_AT_REST = 0.6;
-/** A few answers this much later than the SLO are the target's fault even on a busy machine. */
-const FROZEN_MS = 2000;
+export const OVERLOAD = {
+  /** A free VU that starts later than this was delayed by the generator; the target's queue then lasts a multiple. */
+  schedulerLagMs: 80,
+  stallEcho: 3,
+  /** Share of the machine's processors that k6 may use, and that may be in use before the load. */
+  cpuShare: 0.85,
+  busyAtRest: 0.6,
+  /** Shares of the time from which on a small violation of the SLO is not evidence. */
+  stolen: 0.05,
+  throttled: 0.05,
+  waiting: 0.6,
+  /** A few answers this much later than the SLO are the target's fault even on a busy machine. */
+  frozenMs: 2000,
+};
+const PRESSURE = {
+  stolen: 'the hypervisor withheld the processors',
+  throttled: "the container's processor quota was used up",
+  waiting: 'tasks on this machine waited for a processor',
+};
 /** k6's error code of a request without an answer in time. */
 const TIMEOUT = 1050;
 
@@ -46,7 +52,7 @@ export function overloadOf(
     sum(samples.map(({ pages = 1 }) => pages)) +
     (run.records ?? []).filter(({ kind }) => kind === 'page').length;
   if (written < made * 0.98) return none(`the generator lost ${made - written} of ${made} records`);
-  if (run.cpuShare !== undefined && run.cpuShare > CPU_SHARE) {
+  if (run.cpuShare !== undefined && run.cpuShare > OVERLOAD.cpuShare) {
     return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
   }
   const answered = samples.filter((one) => !failed(one.status));
@@ -57,8 +63,8 @@ export function overloadOf(
   const startMs = STEP.warmUp * largest(samples.map(({ dueMs }) => dueMs));
   const stallMs = largest(samples.map((one) => (one.dueMs < startMs ? 0 : one.schedulerLagMs)));
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
-  const echo = brokeByLittle && latency < slo.p99Ms + STALL_ECHO * stallMs;
-  if ((stallMs > SCHEDULER_LAG_MS && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
+  const echo = brokeByLittle && latency < slo.p99Ms + OVERLOAD.stallEcho * stallMs;
+  if ((stallMs > OVERLOAD.schedulerLagMs && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
     const lateMs = Math.max(stallMs, schedulerLagP99Ms);
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: generator overload`);
   }
@@ -80,18 +86,19 @@ export function overloadOf(
   // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
   // time, a few answers that take seconds longer are the target's fault.
   const { waiting = 0, busy = 0 } = atRest ?? {};
-  const frozenMs = slo.p99Ms + FROZEN_MS + STALL_ECHO * stallMs;
+  const frozenMs = slo.p99Ms + OVERLOAD.frozenMs + OVERLOAD.stallEcho * stallMs;
   const timeouts = samples.filter((one) => one.errorCode === TIMEOUT && one.serviceMs > frozenMs).length;
   const froze = (brokeByLittle && latency > frozenMs) || timeouts > LATE_SHARE * samples.length;
   const broke = latency >= slo.p99Ms || dropped > slo.errorRate * samples.length;
-  if (broke && !froze && (waiting > BUSY_AT_REST || busy > BUSY_AT_REST)) {
+  if (broke && !froze && (waiting > OVERLOAD.busyAtRest || busy > OVERLOAD.busyAtRest)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
     return passing(`this machine was ${share} % busy with other work before the run`);
   }
   if (!brokeByLittle || froze || quantile(latencies, 0.8) >= slo.p99Ms) return undefined;
   const shareOf = (kind: keyof Pressure): number => run.pressure?.[kind] ?? 0;
-  const [kind, , what] = PRESSURE.find(([each, most]) => shareOf(each) > most) ?? [];
-  return kind && passing(`${what} ${(shareOf(kind) * 100).toFixed(0)} % of the time`);
+  const kinds = Object.keys(PRESSURE) as (keyof typeof PRESSURE)[];
+  const kind = kinds.find((each) => shareOf(each) > OVERLOAD[each]);
+  return kind && passing(`${PRESSURE[kind]} ${(shareOf(kind) * 100).toFixed(0)} % of the time`);
 }
 
 /** The search stops at this ratio between refused and accepted connections. */

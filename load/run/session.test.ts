@@ -1,6 +1,6 @@
 /** The number of virtual users, generator overload, and k6's output with bounded memory and progress lines. */
 import { expect, test } from '@playwright/test';
-import { Connections, overloadOf } from './overload.ts';
+import { Connections, OVERLOAD, overloadOf } from './overload.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { listen, trackProgress } from './k6-run.ts';
 import { EventEmitter } from 'node:events';
@@ -56,6 +56,40 @@ test('reports a run with dropped requests as void if the machine was busy before
   expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
   expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
 });
+
+/** By tuned constant: a factor with which the run is not void, and latency of the late answers, lag, and the run. */
+const VOID: Readonly<
+  Record<
+    keyof typeof OVERLOAD,
+    readonly [0.5 | 2, number, number, Parameters<typeof overloadOf>[0]?, number?]
+  >
+> = {
+  schedulerLagMs: [2, 5200, 100],
+  stallEcho: [0.5, 5200, 100],
+  cpuShare: [2, 10, 0, { oneIn: 1, cpuShare: 0.9 }],
+  busyAtRest: [2, 5200, 0, { oneIn: 1 }, 0.7],
+  stolen: [2, 5200, 0, { oneIn: 1, pressure: { ...atRest(1), stolen: 0.08 } }],
+  throttled: [2, 5200, 0, { oneIn: 1, pressure: { ...atRest(1), throttled: 0.08 } }],
+  waiting: [2, 5200, 0, { oneIn: 1, pressure: { ...atRest(1), waiting: 0.7 } }],
+  frozenMs: [0.5, 6500, 0, { oneIn: 1 }, 0.7],
+};
+
+for (const [name, [factor, latencyMs, lagMs, run = { oneIn: 1 }, busy = 0]] of Object.entries(VOID))
+  test(`overload: a run is void by ${name}, but not by ${factor} times as much`, () => {
+    const samples = Array.from({ length: 100 }, (_, index) => ({
+      ...arrival(index * 100, 200, index % 25 === 7 ? latencyMs : 10),
+      schedulerLagMs: index === 50 ? lagMs : 0,
+    }));
+    const overload = () => overloadOf(run, samples, 0, SLO, atRest(busy));
+    expect(overload()).toMatchObject({ remedy: 'passing' });
+    const tuned: Record<string, number> = OVERLOAD;
+    tuned[name]! *= factor;
+    try {
+      expect(overload()).toBeUndefined();
+    } finally {
+      tuned[name]! /= factor;
+    }
+  });
 
 test('keeps a fraction of many arrivals, and everything else', () => {
   const lines = new EventEmitter();
