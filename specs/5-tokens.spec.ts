@@ -83,8 +83,6 @@ function alteredBearers(token: string): Authorization[] {
     ['a fourth part', head, payload, followedBy(signature, '.kit')],
     ['an empty fourth part', head, payload, followedBy(signature, '.')],
     ['a part before the header', constantPart(`kit.${head.text}`), payload, signature],
-    // Decoders that skip characters outside the alphabet find the same signature.
-    ['a letter that is not of base64url after the signature', head, payload, followedBy(signature, '!')],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
     ['signature removed', head, payload, none],
     ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],

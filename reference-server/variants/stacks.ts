@@ -1,6 +1,7 @@
 /** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
+  authorized,
   both,
   html,
   intercepting,
@@ -134,6 +135,10 @@ export const stacks: Groups = {
       /(?:%20|\+)\d\d(:|%3A)\d\d$/i.test(text)
         ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
         : undefined,
+    ),
+    // Nimbus and jose4j.
+    'characters after a signature that base64url does not have are skipped': authorized((value) =>
+      value.replace(/[^\w.~+/= -]+$/, ''),
     ),
     'a long list in addition to items': middleware(() => {
       let asked = 0;
