@@ -174,6 +174,8 @@ interface VariantOptions {
   readonly fills?: boolean;
   /** Sends requests directly to the handler, with this store instead of sockets and a database. */
   readonly store?: ScreeningStore;
+  /** Default 1. */
+  readonly pollingScale?: number;
 }
 
 export async function certifyVariant(
@@ -181,7 +183,7 @@ export async function certifyVariant(
   provisioned: Provisioned,
   variant: Variant,
   mode: Mode,
-  { runs, seed = 1, fills = false, store }: VariantOptions = {},
+  { runs, seed = 1, fills = false, store, pollingScale }: VariantOptions = {},
 ): Promise<Report> {
   const inProcess = store && new InProcess();
   await using server = await startServer(database, provisioned, {
@@ -194,7 +196,7 @@ export async function certifyVariant(
   // The minimal target contains only what cannot be discovered.
   return await certify(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
-    { seed, runs, dispatcher: inProcess },
+    { seed, runs, dispatcher: inProcess, pollingScale },
   );
 }
 
