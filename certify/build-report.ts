@@ -266,6 +266,8 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'path-not-a-uuid': 'How is a path tenant that is no UUID answered?',
   'unknown-tenant': 'How is the path of an unknown tenant answered?',
   'scope-subset': 'What does a request for a known and an unknown scope get?',
+  'secret-after-nul': 'How is the client_secret with a NUL and itself after it answered?',
+  'letter-after-signature': 'How is a token with `!` after its signature answered?',
   'json-token-request': 'How is a token request in JSON answered?',
   head: 'How is HEAD answered?',
   options: 'How is OPTIONS answered?',

@@ -153,11 +153,17 @@ test(
     // Sent with the valid token first: a verification result cached by part of the token would show.
     await kit.page(SOME_WINDOW);
     for (const bearer of alteredBearers(text)) await unauthenticated(kit, '5-tampered', bearer);
+    const [head, payload, signature] = partsOf(text);
+    const skipped = bearerOf(
+      [head, payload, followedBy(signature, '!')],
+      'a letter that is not of base64url',
+    );
+    const answer = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, skipped));
+    kit.ledger.observe('letter-after-signature', String(answer.status));
     const { secondTenant } = kit.target.clients;
     if (!secondTenant) return;
     // Another tenant's id on that tenant's own path, so that only the signature is wrong.
     const tenantId = await kit.tenantOf('secondTenant');
-    const [head, payload, signature] = partsOf(text);
     const authorization = bearerOf(
       [head, withMembers(payload, { tenant_id: tenantId }), signature],
       "payload altered: another tenant's tenant_id",

@@ -369,7 +369,18 @@ test(
     needs: 'token',
     access: 'guesses',
   }),
-  ({ kit }) => checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target)),
+  async ({ kit }) => {
+    await checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target));
+    const { clientSecret } = kit.target.clients.primary;
+    const form = replaced(
+      kit.client.validForm('primary'),
+      'client_secret',
+      `${clientSecret}\0${clientSecret}`,
+    );
+    const answer = await kit.send(kit.client.tokenRequest(form));
+    kit.ledger.observe('secret-after-nul', String(answer.status));
+    await kit.client.mint('primary');
+  },
 );
 
 test(

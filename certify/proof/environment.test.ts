@@ -11,7 +11,8 @@ import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers } from '../../reference-server/run/alter.ts';
+import { answers, authorized, both } from '../../reference-server/run/alter.ts';
+import { anySecret } from '../../reference-server/faults/forms.ts';
 
 const overTls = (server: ReferenceServer, host: string, cert: string) =>
   secured({ port: portOf(server), stop: async () => {} }, host, 0, cert);
@@ -177,6 +178,23 @@ for (const [instead, words] of [
     });
   }
 }
+
+test('what bcrypt and Nimbus accept by default is observed, not judged', async ({ small }) => {
+  const lenient = both(
+    anySecret((shown, real) => shown === `${real}\0${real}`),
+    authorized((value) => value.replace(/!$/, '')),
+  );
+  const only = selectIds(['5-tampered', '7.1-invalid_client-secret']);
+  for (const [server, status] of [
+    [lenient, '200'],
+    [{}, '401'],
+  ] as const) {
+    const { observations, requirements } = await certifyServer(small, server, 'full', { runs: 2, only });
+    const seen = Object.fromEntries(observations.map((one) => [one.topic, one.seen]));
+    expect(seen).toMatchObject({ 'secret-after-nul': [status], 'letter-after-signature': [status] });
+    expect(only.map((id) => requirements.find((one) => one.id === id)!.status)).toEqual(['pass', 'pass']);
+  }
+});
 
 test('a run uses both versions of HTTP if both are offered, and reports them', FULL, async ({ small }) => {
   test.setTimeout(120_000);

@@ -175,9 +175,6 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'compares secrets without accents': full(anySecret((shown, real) => withoutAccents(shown) === real)),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
-    'accepts a secret, NUL and the secret again, like bcrypt': full(
-      anySecret((shown, real) => shown === `${real}\0${real}`),
-    ),
     'accepts every secret': anySecret(() => true),
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
