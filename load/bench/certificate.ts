@@ -4,14 +4,13 @@ import { PROPERTIES } from '../../properties/all.ts';
 import { certify, kitOptions } from '../../certify/certify.ts';
 import { startReference as startForCertificate } from '../../certify/reference.ts';
 import { loadTarget, resolveTarget, type Target } from '../../engine/target/target.ts';
-import { type Row, rowOf } from './service.ts';
+import { measureMedians, type Row, rowOf } from './service.ts';
 import { parse } from 'lossless-json';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type PageQuery, pageUrl } from '../../engine/client/page.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import { walk } from '../../engine/run/walk/walk.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { startReference } from '../../reference-server/command/child.ts';
 
@@ -72,20 +71,17 @@ async function walkRow(tell: (line: string) => void): Promise<Row> {
   await using running = await startReference(['--screenings', String(SCREENINGS)], { tell });
   const { baseUrl, authUrl, clients } = running.target as unknown as Target;
   const target = await resolveTarget({ baseUrl, authUrl, clients: { primary: clients.primary } });
-  const taken: Record<'checked' | 'read', number[]> = { checked: [], read: [] };
-  for (let round = 0; round < ROUNDS; round += 1) {
-    taken.read.push(await secondsOf(() => readAll(target)));
-    taken.checked.push(await secondsOf(() => checkAll(target)));
-  }
-  const [checked, read] = [median(taken.checked), median(taken.read)];
+  const kinds = { read: () => secondsOf(readAll(target)), checked: () => secondsOf(checkAll(target)) };
+  const seconds = await measureMedians(kinds, { rounds: ROUNDS, tell });
+  const [checked, read] = [seconds('checked'), seconds('read')];
   const detail = { screenings: SCREENINGS, pageSize: 1000, rounds: ROUNDS, checked, read };
   const name = 'a checked walk against one that only reads';
   return rowOf(name, checked / read, GOAL_WALK, detail, (ratio) => ratio <= GOAL_WALK);
 }
 
-async function secondsOf(work: () => Promise<void>): Promise<number> {
+async function secondsOf(work: Promise<void>): Promise<number> {
   const began = performance.now();
-  await work();
+  await work;
   return (performance.now() - began) / 1000;
 }
 

@@ -3,12 +3,11 @@ import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { judgedShare } from '../estimate/random.ts';
-import { median } from '../estimate/numbers.ts';
 import { mint } from '../run/ask.ts';
 import { type K6Run, runK6 } from '../run/k6-run.ts';
 import { startReference } from '../../reference-server/command/child.ts';
 import { openSession } from '../zoo/setting.ts';
-import { type Row, rowOf } from './service.ts';
+import { measureMedians, type Row, rowOf } from './service.ts';
 
 const SCREENINGS = 10_000;
 const PAGE_SIZE = 100;
@@ -43,10 +42,9 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
       ),
     bare: (rate: number) => runK6('../bench/bare-pages', { k6, config, env: { ...env, RATE: String(rate) } }),
   };
-  const taken: Record<keyof typeof kinds, number[]> = { judging: [], bare: [] };
-  for (let round = 0; round < ROUNDS; round += 1)
-    for (const kind of ['judging', 'bare'] as const) taken[kind].push(await secondsPerPage(kinds[kind]));
-  const [judging, bare] = [median(taken.judging), median(taken.bare)];
+  const measures = { judging: () => secondsPerPage(kinds.judging), bare: () => secondsPerPage(kinds.bare) };
+  const seconds = await measureMedians(measures, { rounds: ROUNDS, tell });
+  const [judging, bare] = [seconds('judging'), seconds('bare')];
   const detail = {
     pageSize: PAGE_SIZE,
     rounds: ROUNDS,

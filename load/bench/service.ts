@@ -162,7 +162,10 @@ function instantOf(at: string): string {
 }
 
 /** Interleaves the measurements over all rounds, so that drift affects them equally; returns the median of each. */
-async function measureMedians(measures: Readonly<Record<string, Measure>>, { rounds, tell }: Plan) {
+export async function measureMedians(
+  measures: Readonly<Record<string, Measure>>,
+  { rounds, tell }: Pick<Plan, 'rounds' | 'tell'>,
+) {
   const taken = new Map<string, number[]>();
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, measure] of Object.entries(measures)) {

@@ -10,7 +10,7 @@ export const PROBE = {
   fineShare: 0.02,
   /** Maximum number of concurrent requests in a burst. */
   largestBatch: 50,
-  /** Delays of SHAPED_MS over the quickest answer, in SHAPED_BATCHES successive batches, show a shaper. */
+  /** Delay over the quickest answer, and the number of successive batches with it, that show a shaper. */
   shapedMs: 300,
   shapedBatches: 3,
   /** Number of Retry-After waits that are waited out without a request in between. */
