@@ -24,6 +24,8 @@ export const FIGURES = {
   /** Factor within which the lowest rates are pooled. */
   alike: 4,
 };
+/** Relative difference up to which two rates count as the same: half and twice as much decide alike. */
+const SAME = 0.005;
 /** A safety limit: share of saturation up to which queueing delays less than 1 % of the answers. */
 const SLIGHT = 0.3;
 
@@ -77,7 +79,7 @@ export class Evidence {
 
   /** The joint verdict of all steps at rates in [from, to]. */
   between(from: number, to = from): Verdict {
-    return this.where(({ offered }) => offered >= from && offered <= to).verdict();
+    return this.where(({ offered }) => offered >= from * (1 - SAME) && offered <= to * (1 + SAME)).verdict();
   }
 
   excludesErrors = (): boolean => excludesErrors(this.failures(), this.counted(), this.slo);
