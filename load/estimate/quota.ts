@@ -16,7 +16,7 @@ import {
 import { poissonArrivals } from './random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
-import { ascending, largest, median, smallest, sum } from './numbers.ts';
+import { ascending, bisect, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { judgeStep, type RatePolicy, type Sample, sentMsOf, type Step } from './step.ts';
 
@@ -238,15 +238,12 @@ function predictedRejections(
 function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share: number): number {
   const held = limit ?? Math.max(1, Math.round(burst));
   const windowMs = windowSeconds === undefined ? (held * 1000) / perSecond : windowSeconds * 1000;
-  let [low, high] = [0, perSecond];
-  for (let round = 0; round < 8; round += 1) {
-    const rate = (low + high) / 2;
+  const keeps = (rate: number): boolean => {
     const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
     const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
-    if (rejected.length <= share * ARRIVALS) low = rate;
-    else high = rate;
-  }
-  return low;
+    return rejected.length <= share * ARRIVALS;
+  };
+  return bisect(perSecond, 8, keeps)[0];
 }
 
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };

@@ -1,5 +1,5 @@
 /** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
-import { ascending, quantile } from './numbers.ts';
+import { ascending, atMost, quantile } from './numbers.ts';
 
 export const STEP = {
   /** Initial share of a step that its statistics exclude, as the queue is still filling. */
@@ -144,13 +144,7 @@ function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
   if (k >= n || p <= 0) return 1;
   if (p >= 1) return 0;
-  let logTerm = n * Math.log1p(-p);
-  let sum = Math.exp(logTerm);
-  for (let i = 0; i < k; i += 1) {
-    logTerm += Math.log((n - i) / (i + 1)) + Math.log(p) - Math.log1p(-p);
-    sum += Math.exp(logTerm);
-  }
-  return Math.min(1, sum);
+  return atMost(k, n * Math.log1p(-p), (i) => Math.log((n - i + 1) / i) + Math.log(p) - Math.log1p(-p));
 }
 
 /** Binomial tests of the number of bad answers against the allowed share. */

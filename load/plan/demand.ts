@@ -1,4 +1,5 @@
 /** The demand of tenants: polls, pages, tokens. */
+import { atMost } from '../estimate/numbers.ts';
 
 export interface Habits {
   readonly tenants: number;
@@ -74,14 +75,6 @@ export function pagesAtMost(meanScreenings: number, pageSize: number, share: num
   return pages;
 }
 
-/** The Poisson distribution function at k, computed with logarithms to avoid underflow for large means. */
-function poissonAtMost(k: number, mean: number): number {
-  if (mean <= 0) return 1;
-  let logTerm = -mean;
-  let sum = Math.exp(logTerm);
-  for (let n = 1; n <= k; n += 1) {
-    logTerm += Math.log(mean / n);
-    sum += Math.exp(logTerm);
-  }
-  return Math.min(1, sum);
-}
+/** The Poisson distribution function at k. */
+const poissonAtMost = (k: number, mean: number): number =>
+  mean <= 0 ? 1 : atMost(k, -mean, (n) => Math.log(mean / n));

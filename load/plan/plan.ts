@@ -1,7 +1,7 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
-import { linesOf } from '../estimate/numbers.ts';
+import { bisect, linesOf } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
@@ -120,13 +120,13 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const replicas = scales ? needed(tenants) : undefined;
   const spreadNeededSeconds =
     scales && keepsSlo({ spreadSeconds: pollSeconds })
-      ? bisect(pollSeconds, pollSeconds / 1024, (spread) => !keepsSlo({ spreadSeconds: spread }))[1]
+      ? bisect(pollSeconds, 10, (spread) => !keepsSlo({ spreadSeconds: spread }))[1]
       : undefined;
   const most = Math.floor(tenants / utilisation);
   const tenantsAtMost =
     !scales || most < 1 || keepsSlo({ tenants: most })
       ? most
-      : Math.floor(bisect(most, Math.max(1, most / 200), (some) => keepsSlo({ tenants: some }))[0]);
+      : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (some) => keepsSlo({ tenants: some }))[0]);
 
   const outageScreenings = (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_PER_DAY;
   const backlog = pagesOfPoll(outageScreenings, pageSize);
@@ -259,13 +259,3 @@ const shares = (waits: Waits): Record<string, number | null> =>
 const quantilesText = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
 const seconds = (value: number): string => (Number.isFinite(value) ? `${show(value)} s` : 'never');
-
-/** Narrows the interval from 0 to `high`, until it is `width`, around the value up to which `isBelow` holds. */
-function bisect(high: number, width: number, isBelow: (at: number) => boolean): [low: number, high: number] {
-  let ends: [number, number] = [0, high];
-  while (ends[1] - ends[0] > width) {
-    const middle = (ends[0] + ends[1]) / 2;
-    ends = isBelow(middle) ? [middle, ends[1]] : [ends[0], middle];
-  }
-  return ends;
-}

@@ -2,6 +2,7 @@
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { bisect } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import {
   ADMITS,
@@ -71,13 +72,9 @@ function trueCapacity(service: ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
     return simulatedCapacity((seed) => queueing(service, seed), saturation, SLO, 300);
-  let [low, high] = [0, saturation];
-  for (let round = 0; round < 40; round += 1) {
-    const rate = (low + high) / 2;
-    if (shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000) < 0.01) low = rate;
-    else high = rate;
-  }
-  return low;
+  const share = (rate: number): number =>
+    shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
+  return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
 }
 
 /** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */

@@ -3,6 +3,7 @@
  * arrival, and keeps its state from one step to the next.
  */
 import type { RunStep } from '../estimate/figures.ts';
+import { bisect } from '../estimate/numbers.ts';
 import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { failed, LATE_SHARE, type Sample, type Slo } from '../estimate/step.ts';
 import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
@@ -306,14 +307,11 @@ export function simulatedCapacity(
     return failures <= slo.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
   };
   const runs = seconds < 300 ? RUNS : 3;
-  let [low, high] = [0, maxRate];
-  for (let round = 0; round < 9; round += 1) {
-    const rate = (low + high) / 2;
+  const [low, high] = bisect(maxRate, 9, (rate) => {
     let [held, run] = [0, 0];
     while (held < share * runs && run - held <= (1 - share) * runs) if (keepsSlo(rate, run++)) held += 1;
-    if (held >= share * runs) low = rate;
-    else high = rate;
-  }
+    return held >= share * runs;
+  });
   // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
   return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
 }
