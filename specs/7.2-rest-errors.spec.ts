@@ -361,7 +361,7 @@ test(
       sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
       async () => kit.send({ ...valid, authorization: header }),
       sent(kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]])),
-      ...['%zz=%zz&&==', ...scopes].map((body) => async () => sendForm(kit, body)),
+      ...scopes.map((body) => async () => sendForm(kit, body)),
       async () => sendForm(kit, '', ''),
       async () => sendForm(kit, '[]', 'application/json'),
     ];

@@ -136,6 +136,13 @@ export const stacks: Groups = {
         ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
         : undefined,
     ),
+    // Of Undertow, Netty and RESTEasy.
+    'a parser of forms that answers 500 with HTML to a % without two digits, and to a pair without a name':
+      intercepting(
+        () => html(500, 'Internal Server Error'),
+        (request) =>
+          isTokenRequest(request) && /%(?![0-9a-f]{2})|(^|&)=/i.test(request.body.toString('latin1')),
+      ),
     // Nimbus and jose4j.
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
