@@ -105,8 +105,12 @@ const ingestWorks = new WeakSet<Kit>();
 
 /** Runs in which a walk missed a stored screening: a replica that lags may lack what another one returned. */
 const mayLag = new WeakSet<Kit>();
-/** After this many consecutive answers with everything stored, every replica is assumed to have it. */
+/**
+ * After this many consecutive answers with everything stored, spread over this time, every replica is assumed to have
+ * it: a balancer may leave one out for some time.
+ */
 const COMPLETE_ANSWERS = 14;
+const COMPLETE_MS = 5_000;
 
 /** Repeats the first case that violates the property, since replicas may lag; from then on `fill` waits for all of them. */
 const whereReplicasLag =
@@ -137,7 +141,10 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const inVain = gaveUpWaiting.has(kit) && exchange.status === 200;
     if (inVain && !ingestWorks.has(kit)) throw nothingShows(kit);
     complete = missing === 0 ? complete + 1 : 0;
-    if (complete > 0 && complete < wanted) continue;
+    if (complete > 0 && complete < wanted) {
+      await kit.clock.sleep(kit.pollingMs(COMPLETE_MS / (COMPLETE_ANSWERS - 1)), kit.options.signal);
+      continue;
+    }
     // The walk reports errors and incomplete pages.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || gaveUpWaiting.has(kit)) {
       if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', kit.clock.now() - began);

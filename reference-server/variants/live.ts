@@ -59,11 +59,18 @@ const laggingArrivals = (everyMs: number): ServerOptions =>
 
 const ALL_TIME = { from: instant('0001-01-01T00:00:00Z'), to: instant('9999-12-31T23:59:59Z') };
 
-/** Two replicas in turn; the second one shows later what is stored after the first request. Only in the scratch tenant. */
-const replicas = (): ServerOptions =>
+/** A balancer leaves out an instance for some time after it has failed, for example in a rolling restart. */
+const LEFT_OUT_ANSWERS = 16;
+
+/**
+ * Two replicas in turn; the second one shows later what is stored after the first request, and every second time it is
+ * left out of the answers after that. Only in the scratch tenant.
+ */
+const replicas = (leftOutAnswers = 0): ServerOptions =>
   storedPages(() => {
     let firstShownMs: Map<bigint, number> | undefined;
     let asked = 0;
+    let [stored, leftOutUntil] = [0, 0];
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.scratch) return ask(query);
       if (!firstShownMs) {
@@ -73,8 +80,10 @@ const replicas = (): ServerOptions =>
       const shownMs = firstShownMs;
       const all = await ask({ ...query, pageSize: 1000 });
       const now = Date.now();
-      for (const { id } of all.items) if (!shownMs.has(id)) shownMs.set(id, now);
-      const lagMs = (asked++ % 2) * REPLICA_LAG_MS;
+      const added = all.items.filter(({ id }) => !shownMs.has(id));
+      for (const { id } of added) shownMs.set(id, now);
+      if (added.length > 0) leftOutUntil = asked + (stored++ % 2) * leftOutAnswers;
+      const lagMs = asked++ % 2 === 1 && asked > leftOutUntil ? REPLICA_LAG_MS : 0;
       const items = all.items.filter(({ id }) => now - shownMs.get(id)! >= lagMs);
       return { items: items.slice(0, query.pageSize), more: all.more || items.length > query.pageSize };
     };
@@ -167,5 +176,9 @@ export const LIVE: readonly Variant[] = [
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
+  {
+    name: 'one of two replicas, left out by the balancer at times, shows what is stored 0.3 s after the other',
+    server: replicas(LEFT_OUT_ANSWERS),
+  },
   ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
 ];
