@@ -4,7 +4,6 @@
  */
 import {
   atOneRate,
-  type Bracket,
   confirmedUnless,
   Evidence,
   type Figure,
@@ -96,7 +95,7 @@ export class Search {
   #left = (): number => this.#settings.maxSeconds - this.#seconds;
   #heldFigure = (): Figure => this.#evidence().atHeldRate(this.#held);
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
-  #bracket(): Bracket {
+  #bracket() {
     const { low, high } = this.#evidence().bracket();
     return { low, high: Math.min(high, this.#top) };
   }

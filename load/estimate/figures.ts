@@ -6,12 +6,6 @@
 import { ascending, largest, smallest, sum } from './numbers.ts';
 import { excludesErrors, STEP, type Sample, type Slo, type Step, type Verdict, verdictOf } from './step.ts';
 
-export interface Bracket {
-  /** 0 if no rate surely holds; high is Infinity if none surely breaks. */
-  readonly low: number;
-  readonly high: number;
-}
-
 export const FIGURES = {
   /** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
   unsettled: 0.94,
@@ -84,7 +78,8 @@ export class Evidence {
 
   excludesErrors = (): boolean => excludesErrors(this.failures(), this.counted(), this.slo);
 
-  bracket(): Bracket {
+  /** The highest rate that surely holds, or 0, and the lowest that surely breaks, or Infinity. */
+  bracket() {
     const rates = ascending([...new Set(this.#steps.map((step) => step.offered))]);
     const steady = this.where((step) => !step.growing);
     const holds = rates.filter((rate, index) =>
