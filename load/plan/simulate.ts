@@ -3,12 +3,6 @@ import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import { type Habits, pagesOfPoll } from './demand.ts';
 
-export interface Servers {
-  /** Requests per second at saturation. */
-  readonly perSecond: number;
-  readonly workers: number;
-}
-
 interface Beside {
   /** Token requests per poll, and the cost of one in pages. */
   readonly tokensPerPoll: number;
@@ -35,7 +29,11 @@ export interface Waits {
 const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
-export function simulatePolls({ perSecond, workers }: Servers, polls: Polls): Waits {
+/** perSecond: requests at saturation. */
+export function simulatePolls(
+  { perSecond, workers }: Readonly<Record<'perSecond' | 'workers', number>>,
+  polls: Polls,
+): Waits {
   const { tenants, pollSeconds, spreadSeconds, screenings, pageSize } = polls;
   const work = pagesOfPoll(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
   if ((tenants * work) / pollSeconds >= perSecond) return NEVER;

@@ -18,11 +18,8 @@ import {
   type VirtualTarget,
 } from './targets.ts';
 
-interface Network {
-  /** Round-trip time, and mean jitter of each direction. */
-  readonly rttMs: number;
-  readonly jitterMs: number;
-}
+/** Round-trip time, and mean jitter of each direction. */
+type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */
 export function probeVirtually(
@@ -76,11 +73,8 @@ function readVirtually(target: VirtualTarget, full: VirtualTarget, { rttMs }: Ne
 const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
 const TOLERANCE = 0.05;
 
-type Figures = Readonly<
-  Partial<
-    Record<'limit' | 'windowSeconds' | 'burst' | 'ratePerSecond' | 'longRunPerSecond' | 'heldBack', number>
-  >
->;
+type FigureName = 'limit' | 'windowSeconds' | 'burst' | 'ratePerSecond' | 'longRunPerSecond' | 'heldBack';
+type Figures = Readonly<Partial<Record<FigureName, number>>>;
 
 interface Drawn {
   readonly name: string;
