@@ -1,7 +1,17 @@
-/** Estimators on a few simulated servers of each family: no confident estimate is wrong. */
+/**
+ * Estimators on a few simulated servers of each family: no confident estimate is wrong; and for each tuned constant a
+ * server whose estimate gets worse if the constant is off by a factor of two.
+ */
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { FAMILIES, judgeServer } from './accuracy.ts';
+import { SEARCH } from '../estimate/capacity.ts';
+import { DEPTH } from '../estimate/depth.ts';
+import { FIGURES } from '../estimate/figures.ts';
+import { FULL } from '../estimate/full-pages.ts';
+import { PROBE } from '../estimate/limiter-probe.ts';
+import { QUOTA } from '../estimate/quota.ts';
+import { STEP } from '../estimate/step.ts';
 
 /** A fixed seed, because one estimate in fifty may be wrong; `npm run load -- accuracy` draws others. */
 const SEED = 1;
@@ -13,4 +23,97 @@ for (const family of FAMILIES) {
       expect(verdict, `${name}: truth ${truth}, found ${found}`).not.toBe('wrong');
     }
   });
+}
+
+// -- tuned constants --------------------------------------------------------------------------------
+
+/** The factor, and the server by family and index. */
+type Witness = readonly [factor: 0.5 | 2, family: (typeof FAMILIES)[number], index: number];
+
+const witnesses = <Name extends string>(
+  constants: Record<Name, number>,
+  rows: Readonly<Record<Name, Witness>>,
+) => Object.entries<Witness>(rows).map(([name, row]) => ({ constants, name: name as Name, row }));
+
+const ROWS = [
+  ...witnesses(DEPTH, {
+    factor: [0.5, 'depths', 5],
+    deep: [2, 'depths', 1],
+    end: [0.5, 'depths', 1],
+  }),
+  ...witnesses(PROBE, {
+    growth: [2, 'more-limiters', 2],
+    fineShare: [2, 'limiters', 0],
+    largestBatch: [0.5, 'no-limiters', 2],
+    shapedMs: [2, 'no-limiters', 1],
+    shapedBatches: [2, 'no-limiters', 1],
+    waits: [2, 'limiters', 0],
+    overload: [0.5, 'no-limiters', 5],
+    overloadSeconds: [2, 'no-limiters', 2],
+  }),
+  ...witnesses(FULL, { more: [0.5, 'more-limiters', 2] }),
+  ...witnesses(QUOTA, {
+    long: [2, 'quotas', 0],
+    even: [2, 'quotas', 9],
+    burstShare: [2, 'feedback', 0],
+    overloaded: [0.5, 'refusals', 2],
+    queued: [0.5, 'refusals', 2],
+    longestRun: [0.5, 'feedback', 1],
+    waits: [2, 'feedback', 3],
+    raise: [0.5, 'feedback', 2],
+    mostGrowth: [2, 'refusals', 2],
+    raises: [0.5, 'refusals', 2],
+    beyond: [2, 'feedback', 1],
+    longestPauseSeconds: [0.5, 'quotas', 6],
+  }),
+  ...witnesses(SEARCH, {
+    overload: [2, 'queues', 0],
+    narrow: [2, 'warming', 0],
+    leastDoubling: [2, 'errors', 0],
+    ofSaturation: [0.5, 'warming', 1],
+    enough: [2, 'errors', 0],
+  }),
+  ...witnesses(FIGURES, {
+    unsettled: [0.5, 'warming', 0],
+    roundedUp: [2, 'warming', 1],
+    wide: [0.5, 'queues', 0],
+    collapsed: [2, 'warming', 0],
+    alike: [0.5, 'errors', 0],
+  }),
+  ...witnesses(STEP, {
+    warmUp: [2, 'errors', 0],
+    growing: [2, 'queues', 0],
+    leastSamples: [2, 'surroundings', 1],
+    holdsByChance: [2, 'ceilings', 2],
+    breaksByChance: [2, 'errors', 6],
+  }),
+];
+
+const isConfirmed = (found: string): number => Number(/, confirmed$/.test(found));
+
+for (const [index, { constants, name, row }] of ROWS.entries()) {
+  const [factor, family, server] = row;
+  test(
+    `${name} × ${factor}: a worse estimate for ${family} ${server}`,
+    byTurns('tuned', 6, index),
+    async () => {
+      const tuned: Record<string, number> = constants;
+      const value = tuned[name]!;
+      const judge = () => judgeServer(family, server, SEED);
+      const right = await judge();
+      expect(right.verdict, right.found).toBe('right');
+      try {
+        tuned[name] = value * factor;
+        const { verdict, error = 0, seconds = 0, found } = await judge();
+        const isWorse =
+          verdict !== 'right' ||
+          isConfirmed(right.found) > isConfirmed(found) ||
+          Math.abs(error) > 2 * Math.abs(right.error ?? 0) + 0.01 ||
+          seconds > 1.2 * right.seconds!;
+        expect(isWorse, found).toBe(true);
+      } finally {
+        tuned[name] = value;
+      }
+    },
+  );
 }
