@@ -33,7 +33,7 @@ const next = rows.length > pageSize ? nextOf(last.testTime, last.id) : undefined
     when: /^another instant|another fraction/m,
   },
   'next drops or alters what was asked': {
-    why: 'next has lost to or pageSize, or carries other ones than the request: the walk leaves its window or changes its page size on the way. next is put together from defaults or from normalised values (the end of the day, now, the number of items on this page) in place of the request’s own parameters.',
+    why: 'next has lost to or pageSize, or carries other ones than the request: the walk leaves its window or changes its page size on the way. next is put together from defaults or from normalised values (the end of the day, now, the number of items on this page) in place of the request’s own parameters, or prints a time in another format: toString() of Java’s OffsetDateTime leaves out :00 seconds.',
     fix: 'Start from the request’s own query and replace from and from_id alone.',
     right: `const next = new URL(request.url); next.searchParams.set('from', last.testTime);
 next.searchParams.set('from_id', String(last.id)); // to and pageSize stay as they came`,
