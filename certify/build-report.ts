@@ -68,7 +68,13 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     requests: client.requests,
     seed: options.seed,
     verdict,
-    summary: summaryOf(verdict, selected, unusable, facts),
+    summary: summaryOf(
+      verdict,
+      selected,
+      unusable,
+      facts,
+      ledger.outcomes.filter(({ isBudgetExhausted }) => isBudgetExhausted).length,
+    ),
     basis: basisOf(facts),
     required: facts.required.length > 0 ? facts.required : undefined,
     selection: facts.selection,
@@ -216,6 +222,7 @@ function summaryOf(
   selected: readonly RequirementResult[],
   unusable: readonly string[],
   facts: RunFacts,
+  leftOut: number,
 ): string {
   const of = facts.selection ? ' of the selection' : '';
   const count = (status: string): number => selected.filter((result) => result.status === status).length;
@@ -227,7 +234,8 @@ function summaryOf(
     const warns = count('warn');
     const warned =
       warns > 0 ? ` ${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.` : '';
-    return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}`;
+    const cut = leftOut > 0 ? ` --budget left out ${leftOut} of ${facts.planned} checks.` : '';
+    return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}${cut}`;
   }
   if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
   const basis = basisOf(facts);

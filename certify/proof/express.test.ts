@@ -16,7 +16,7 @@ import type { ScreeningStore } from '../../reference-server/parts.ts';
 /** Each mistake, and the requirements that may be reported as its cause. */
 const MISTAKES = {
   'validation answers 422': ['7.2-invalid_request', '7.2-invalid_time_range', '7.2-page_size_out_of_range'],
-  'Number() reads integers': ['7.2-invalid_request'],
+  'parseInt() reads integers': ['7.2-invalid_request'],
   'new Date() reads times': ['7.2-invalid_time_range'],
   'a page size out of range is cut down': ['7.2-page_size_out_of_range'],
   'errors of the router are HTML': ['7.2-body', '7.2-unauthenticated', '7.2-not_found', '7.2-forbidden'],
@@ -163,7 +163,8 @@ async function startExpress(
     if (typeof text === 'string' && /^-?\d+$/.test(text)) {
       const value = BigInt(text);
       if (BigInt.asIntN(64, value) === value) return value;
-    } else if (has('Number() reads integers') && Number.isInteger(Number(text))) return BigInt(Number(text));
+    } else if (has('parseInt() reads integers') && parseInt(String(text), 10) >= 0)
+      return BigInt(parseInt(String(text), 10));
     throw new Refusal(400, 'invalid_request', true);
   }
 

@@ -34,7 +34,6 @@ const ANOTHER_ROOT = [
   'concurrent requests need no token',
   'stored instants are truncated to milliseconds',
   'a cache key without pageSize',
-  'drops characters outside of base64url from signatures',
   'from and to are compared as text',
   'the cursor compares testTime and id separately',
   'rejected requests get the 403 of a firewall',
