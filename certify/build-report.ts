@@ -198,8 +198,16 @@ const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
       .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
   );
 
-const isRequired = (needs: RequirementClass, { selection, required }: RunFacts): boolean =>
-  selection !== undefined || needs === 'core' || required.includes(needs);
+/** A MUST of another class than core is required if it was selected by itself, not as a part of its section. */
+function isRequired(
+  { level, class: needs, section }: RequirementResult,
+  { selection, required }: RunFacts,
+): boolean {
+  const isOne = REQUIREMENTS.some((other) => other.section === section && !selection?.includes(other.id));
+  return (
+    level === 'MUST' && (needs === 'core' || required.includes(needs) || (selection !== undefined && isOne))
+  );
+}
 
 function verdictOf(
   selected: readonly RequirementResult[],
@@ -208,7 +216,7 @@ function verdictOf(
 ): Verdict {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
-  const musts = selected.filter(({ level, class: needs }) => level === 'MUST' && isRequired(needs, facts));
+  const musts = selected.filter((result) => isRequired(result, facts));
   const open = musts.some(({ status }) => status !== 'pass' && status !== 'warn');
   const erred = selected.some(({ status }) => status === 'error');
   const passed = selected.some(
@@ -235,14 +243,12 @@ function summaryOf(
     const warned =
       warns > 0 ? ` ${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.` : '';
     const cut = leftOut > 0 ? ` --budget left out ${leftOut} of ${facts.planned} checks.` : '';
-    return `Every ${facts.selection ? '' : 'core '}MUST${of} holds, and no other is broken.${warned}${cut}`;
+    const core = facts.selection && count('untested') === 0 ? '' : 'core ';
+    return `Every ${core}MUST${of} holds, and no other is broken.${warned}${cut}`;
   }
   if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
   const basis = basisOf(facts);
-  const first = selected.find(
-    ({ status, level, class: needs }) =>
-      status === 'untested' && level === 'MUST' && isRequired(needs, facts),
-  );
+  const first = selected.find((result) => result.status === 'untested' && isRequired(result, facts));
   const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
   const nothing = selected.every(({ status }) => status === 'untested');
   const found = nothing

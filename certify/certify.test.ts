@@ -70,6 +70,22 @@ test('runs reading checks concurrently and in order, and those that write to the
   expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
 });
 
+test('a selection requires what core requires of a section, and each requirement that it names', async ({
+  small,
+}) => {
+  const selected = (...only: string[]) =>
+    certifyServer(small, {}, 'bare', { only: selectIds(only), runs: 1 });
+  expect(await selected('7.1')).toMatchObject({
+    verdict: 'conformant',
+    summary: 'Every core MUST of the selection holds, and no other is broken.',
+  });
+  expect(await selected('7.1-invalid_scope', '7.1-invalid_grant')).toMatchObject({ verdict: 'incomplete' });
+  expect(await selected('7.1-invalid_scope')).toMatchObject({
+    verdict: 'conformant',
+    summary: 'Every MUST of the selection holds, and no other is broken.',
+  });
+});
+
 test('a requirement declared not applicable does not make a run incomplete', async ({ small }) => {
   const only = selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']);
   const certified = (notApplicable: { invalidGrant?: string }) =>
