@@ -228,7 +228,7 @@ export const nextAgain: readonly Fault[] = [
         if (underWay.has(path)) return emptyPage();
         underWay.add(path);
         // Simulates the latency of a call to another service, so that requests overlap.
-        await sleep(20);
+        await sleep(2);
         return next(request).finally(() => underWay.delete(path));
       };
     }),
