@@ -56,6 +56,7 @@ async function row(name: string, goal: number, delayMs: number, tell: (line: str
     },
   });
   enter('end');
+  await agent.close();
   const seconds = (performance.now() - began) / 1000;
   tell(`${name}: ${verdict}, ${requests} requests in ${seconds.toFixed(1)} s`);
   for (const part of PHASES) tell(`  ${part.padEnd(8)} ${spent[part].toFixed(1).padStart(5)} s`);
