@@ -59,11 +59,19 @@ test('accepts exponential backoff with any base, factor and cap, and an immediat
   const base = fc.integer({ min: 30, max: 5_000 });
   const factor = fc.double({ min: 1.5, max: 4, noNaN: true });
   fc.assert(
-    fc.property(base, factor, fc.integer({ min: 2, max: 6 }), fc.boolean(), (first, by, retries, atOnce) => {
-      const waits = Array.from({ length: retries }, (_, retry) => Math.min(first * by ** retry, 20 * first));
-      const series = atOnce ? [1, ...waits] : waits;
-      expect(words([series, series])).toBe('');
-    }),
+    fc.property(
+      base,
+      factor,
+      fc.integer({ min: 2, max: 6 }),
+      fc.boolean(),
+      (first, by, retries, isConcurrent) => {
+        const waits = Array.from({ length: retries }, (_, retry) =>
+          Math.min(first * by ** retry, 20 * first),
+        );
+        const series = isConcurrent ? [1, ...waits] : waits;
+        expect(words([series, series])).toBe('');
+      },
+    ),
   );
 });
 

@@ -321,6 +321,8 @@ for (const scheme of ['light', 'dark'] as const)
     const at = scheme === 'light' ? 0 : 1;
     const { page, surface, code, border: _, ...texts } = COLOURS;
     for (const [name, colours] of Object.entries(texts))
-      for (const ground of [page, surface, code])
-        expect(contrast(colours[at], ground[at]), `${name} on ${ground[at]}`).toBeGreaterThanOrEqual(4.5);
+      for (const background of [page, surface, code])
+        expect(contrast(colours[at], background[at]), `${name} on ${background[at]}`).toBeGreaterThanOrEqual(
+          4.5,
+        );
   });

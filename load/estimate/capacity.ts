@@ -26,7 +26,7 @@ export const SEARCH = {
   overload: 1.5,
   /** Ratio of high to low at which the bracket is narrow enough, and by which a rate is raised at least. */
   narrow: 1.06,
-  /** Requests in a doubling step that suffice to show a backlog. */
+  /** Requests in a doubling step that suffice to show a growing queue. */
   leastDoubling: 60,
   /** A queue typically meets a p99 up to this share of its saturation rate; the bisection starts there. */
   ofSaturation: 0.95,
@@ -50,7 +50,7 @@ export class Search {
   #fasterSince = 0;
   /** 429 is treated as an error: this target has no quota. */
   #noQuota = false;
-  #atOnce: number | undefined;
+  #concurrencyLimit: number | undefined;
   #banSeconds: number | undefined;
   /** From confirmation runs: the highest rate that held, and the lowest that did not. */
   #held = 0;
@@ -215,7 +215,7 @@ export class Search {
         if (rate < maxRate) continue;
         return true;
       }
-      // Far above: without a backlog throughout the step, the throughput is not yet the target's limit.
+      // Far above: without a queue throughout the step, the throughput is not yet the target's limit.
       const { low } = this.#bracket();
       if (this.#banSeconds !== undefined || (low === 0 && rate <= from)) return false;
       const beyond = Math.max(low * 1.2, (step.saturatedAt ?? rate) * SEARCH.overload);
@@ -317,7 +317,7 @@ export class Search {
       this.#settings,
       async (rate, seconds, how) => {
         const { void: why } = await this.#run(rate, seconds, how);
-        this.#atOnce ??= concurrencyLimitOf(this.#samples);
+        this.#concurrencyLimit ??= concurrencyLimitOf(this.#samples);
         return { samples: this.#samples, void: why };
       },
       this.#left,
@@ -332,7 +332,7 @@ export class Search {
     this.#predicted = found?.prediction;
     this.#banSeconds = found?.banSeconds;
     if (!found?.figure) return;
-    this.#atOnce = undefined;
+    this.#concurrencyLimit = undefined;
     throw new Ended(found.figure);
   }
 
@@ -342,9 +342,9 @@ export class Search {
       ...figure,
       prediction: this.#predicted,
       collapse: this.#evidence().collapse(),
-      atOnce: this.#atOnce,
+      concurrencyLimit: this.#concurrencyLimit,
       banSeconds: this.#banSeconds,
-      ...(this.#atOnce === undefined ? {} : { limitedBy: 'quota' as const }),
+      ...(this.#concurrencyLimit === undefined ? {} : { limitedBy: 'quota' as const }),
       gotFaster: this.#fasterSince > 0,
       watchedSeconds: Math.round(this.#load),
       samples: sum(this.#steps.map((step) => step.counted)),

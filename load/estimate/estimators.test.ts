@@ -13,7 +13,7 @@ import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
 const exponentialService = (workers: number, serviceMs: number) =>
   ({ workers, serviceMs, distribution: 'exponential' }) as const;
 
-test('measures saturation only under a backlog', async () => {
+test('measures saturation only while the queue grows', async () => {
   const samplesAt = async (rate: number) =>
     (await stepsAgainst(queueing(exponentialService(2, 10), 3), 3)(rate, 10)).samples;
   const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];

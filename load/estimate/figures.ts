@@ -91,7 +91,7 @@ export class Evidence {
     return { low: holds.at(-1) ?? 0, high: breaks[0] ?? Infinity };
   }
 
-  /** The lowest throughput under a backlog; only values above the rate that held are the target's limit. */
+  /** The lowest throughput with a growing queue; only values above the rate that held are the target's limit. */
   saturation(): number | undefined {
     const { low } = this.bracket();
     return ascending(this.#steps.flatMap((step) => step.saturatedAt ?? [])).find((rate) => rate > low);
@@ -245,7 +245,7 @@ export interface Found {
   readonly gotFaster: boolean;
   readonly quota?: Quota;
   /** Concurrency limit: the next concurrent request is answered 429. */
-  readonly atOnce?: number | undefined;
+  readonly concurrencyLimit?: number | undefined;
   /** After a rejection, everything is rejected for about this long. */
   readonly banSeconds?: number | undefined;
   /** Seconds of load, and answers counted. */

@@ -39,7 +39,7 @@ export interface LimiterFinding {
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
-  readonly atOnce?: number;
+  readonly concurrencyLimit?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
   readonly scope?: 'client' | 'shared' | undefined;
   /** Full pages in succession, from rest. */
@@ -87,13 +87,13 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
 
-  const atOnce = findConcurrencyLimit(
+  const concurrencyLimit = findConcurrencyLimit(
     all.flatMap(({ sentMs, rttMs, ok }) =>
       sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
     ),
     LEAST_REFUSED,
   );
-  if (atOnce !== undefined) return { kind: 'cannot-tell', atOnce, ...noKind };
+  if (concurrencyLimit !== undefined) return { kind: 'cannot-tell', concurrencyLimit, ...noKind };
 
   const fits = fitAll(seen, [...all, ...pressed]);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));

@@ -4,7 +4,7 @@ import { ascending, atMost, quantile } from './numbers.ts';
 export const STEP = {
   /** Initial share of a step that its statistics exclude, as the queue is still filling. */
   warmUp: 0.2,
-  /** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a backlog. */
+  /** Increase of the median latency from the first to the last third, as a share of the SLO, that shows a growing queue. */
   growing: 0.1,
   /** Minimum number of answers to judge a share of 1 %. */
   leastSamples: 300,
@@ -69,7 +69,7 @@ export interface Step {
   readonly growing: boolean;
   /** Why the generator or its machine, not the target, may have caused the result. */
   readonly void?: string | undefined;
-  /** Answers per second under a backlog; absent if the target kept up. */
+  /** Answers per second with a growing queue; absent if the target kept up. */
   readonly saturatedAt?: number | undefined;
   /** Answers per second other than 429. */
   readonly accepted: number;
@@ -112,7 +112,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     errorRate,
     limitedRate: counted.filter((one) => one.status === 429).length / Math.max(1, counted.length),
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
-    // With a growing backlog, a longer step would have broken the SLO.
+    // With a growing queue, a longer step would have broken the SLO.
     verdict: verdict === 'holds' && growing ? 'undecided' : verdict,
     growing,
     counted: counted.length,
@@ -123,11 +123,11 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   };
 }
 
-/** Answers per second under a backlog; undefined unless answers continued well after the last request was due. */
+/** Answers per second with a growing queue; undefined unless answers continued well after the last request was due. */
 export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
   const ends = ascending(answered.map((one) => one.dueMs + one.latencyMs));
-  // Excludes the slowest 2 %: a few slow answers are no backlog.
+  // Excludes the slowest 2 %: a few slow answers are no queue.
   const lastMs = ends[Math.floor(ends.length * 0.98)] ?? 0;
   if (ends.length < 100 || lastMs < seconds * 1120 || samples.some((one) => one.status === 429))
     return undefined;

@@ -79,12 +79,12 @@ export default async function (data: SetupData): Promise<void> {
 
 function tellLimiter(probed: Probed): void {
   const found = identifyLimiter(probed);
-  const { kind, shaper, atOnce, retryAfterHonest } = found;
+  const { kind, shaper, concurrencyLimit, retryAfterHonest } = found;
   console.log(JSON.stringify({ ...found, cutBy: probed.cutBy }));
   check(probed, {
     'requests are served': ({ seen }) => seen.some(({ ok }) => ok),
     'the limiter is identified or absent': () =>
-      kind !== 'cannot-tell' || shaper !== undefined || atOnce !== undefined,
+      kind !== 'cannot-tell' || shaper !== undefined || concurrencyLimit !== undefined,
     'Retry-After is long enough': () => retryAfterHonest !== false,
   });
 }

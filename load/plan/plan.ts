@@ -129,8 +129,8 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (some) => keepsSlo({ tenants: some }))[0]);
 
   const outageScreenings = (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_PER_DAY;
-  const backlog = pagesOfPoll(outageScreenings, pageSize);
-  const waiting = tenants * (backlog + habits.tokenPrice);
+  const missedPages = pagesOfPoll(outageScreenings, pageSize);
+  const waiting = tenants * (missedPages + habits.tokenPrice);
   const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
 
   const { costPerReplica } = policy;
@@ -225,7 +225,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
           ]
         : []),
       `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
-      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(backlog)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(missedPages)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
             `latency of pages on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,

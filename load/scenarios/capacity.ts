@@ -77,7 +77,16 @@ const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
 };
 
 function summaryLines(figure: CapacityFigure): string[] {
-  const { requestsPerSecond, slo, prediction, quota, collapse, watchedSeconds, atOnce, banSeconds } = figure;
+  const {
+    requestsPerSecond,
+    slo,
+    prediction,
+    quota,
+    collapse,
+    watchedSeconds,
+    concurrencyLimit,
+    banSeconds,
+  } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
   const predicted =
@@ -95,7 +104,10 @@ function summaryLines(figure: CapacityFigure): string[] {
   const interval = between(figure.interval, (end) => end.toFixed(1));
   const isNone = figure.basis === 'no-rate';
   const admitted = sum(figure.steps.map((step) => step.accepted * step.seconds)).toFixed(0);
-  const factor = atOnce === undefined ? LIMITING_FACTORS[figure.limitedBy] : `${atOnce} concurrent requests`;
+  const factor =
+    concurrencyLimit === undefined
+      ? LIMITING_FACTORS[figure.limitedBy]
+      : `${concurrencyLimit} concurrent requests`;
   return linesOf(
     isNone
       ? `${clients}: the SLO (${objective}) holds at no tested rate, ${interval}`

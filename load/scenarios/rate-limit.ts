@@ -35,7 +35,7 @@ async function probe(session: Session, given: ScenarioOptions): Promise<Partial<
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
   const left = limits.maxRequests - limiter.requests;
-  const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.atOnce === undefined;
+  const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.concurrencyLimit === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers do not decide the kind: probing again');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
@@ -51,7 +51,7 @@ async function probe(session: Session, given: ScenarioOptions): Promise<Partial<
     });
   }
   const spare = (): number => limits.maxRequests - limiter.requests;
-  if (!limiter.shaper && limiter.atOnce === undefined) {
+  if (!limiter.shaper && limiter.concurrencyLimit === undefined) {
     const scope = await scopeOf(session, limiter, probed, spare());
     limiter = { ...limiter, scope };
     if (isComparable(limiter) && spare() + reserved >= MOST_PAGES)
@@ -76,7 +76,7 @@ async function probe(session: Session, given: ScenarioOptions): Promise<Partial<
 
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
 function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLimits): string | undefined {
-  if (limiter.shaper || limiter.atOnce !== undefined) return undefined;
+  if (limiter.shaper || limiter.concurrencyLimit !== undefined) return undefined;
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
   if (limiter.fromRest === undefined)
@@ -186,7 +186,8 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
 }
 
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
-  const { kind, requests, alternatives, watchedSeconds, shaper, atOnce, scope, retryAfter } = limiter;
+  const { kind, requests, alternatives, watchedSeconds, shaper, concurrencyLimit, scope, retryAfter } =
+    limiter;
   const { fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
   const cost = `${requests} requests in ${watchedSeconds} s; slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
@@ -202,8 +203,11 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
     const isOfRequests = limiter.fullPages?.unit !== undefined;
     return [isOfRequests ? 'no limit of empty pages was found' : 'no limit was found', ...ofPages, cost];
   }
-  if (atOnce !== undefined)
-    return [`no rate limit, but a concurrency limit: ${atOnce} requests; the next one gets 429`, cost];
+  if (concurrencyLimit !== undefined)
+    return [
+      `no rate limit, but a concurrency limit: ${concurrencyLimit} requests; the next one gets 429`,
+      cost,
+    ];
   const range = `between ${interval?.join(' and ')}`;
   const figures =
     limit !== undefined

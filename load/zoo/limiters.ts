@@ -273,7 +273,7 @@ const NO_LIMITERS: readonly DrawOne[] = [
     return {
       name: `a concurrency limit of ${limit} per address`,
       target: limitingConcurrency(rest, limit, 429),
-      right: ({ atOnce = NaN }) => Math.abs(atOnce - limit) <= 1 + TOLERANCE * limit,
+      right: ({ concurrencyLimit = NaN }) => Math.abs(concurrencyLimit - limit) <= 1 + TOLERANCE * limit,
     };
   }),
   limitOf(5, 40, (limit) => ({
