@@ -1,6 +1,6 @@
 /** Problems on the way to a target leave a run incomplete with one line that names the remedy; no requirement fails. */
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
@@ -19,13 +19,13 @@ const overTls = (server: ReferenceServer, host: string, cert: string) =>
 
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
-const certified = (target: Target): Promise<Report> =>
+const certified = (target: Target, sections = ['2.1', '4.1', '4.2-success']): Promise<Report> =>
   certify(target, {
     seed: 1,
     runs: 1,
     timeoutMs: 2_000,
     clock: fastClock(),
-    only: selectIds(['2.1', '4.1', '4.2-success']),
+    only: selectIds(sections),
   });
 
 function leavesItIncomplete(report: Report, words: RegExp): void {
@@ -67,6 +67,53 @@ for (const [member, status] of [
     leavesItIncomplete(await certified(target), words);
   });
 }
+
+/** Passes each connection on to the port until `isBroken`, given the number of the connection and whether it was used. */
+async function brokenConnections(port: number, isBroken: (connection: number, isUsed: boolean) => boolean) {
+  let connections = 0;
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => {
+    const number = ++connections;
+    let isUsed = false;
+    const onward = connect(port, '127.0.0.1');
+    socket.on('data', (chunk) => {
+      if (isBroken(number, isUsed)) socket.resetAndDestroy();
+      else onward.write(chunk);
+    });
+    onward.on('data', (chunk) => {
+      isUsed = true;
+      socket.write(chunk);
+    });
+    for (const [one, other] of [[socket, onward] as const, [onward, socket] as const])
+      sockets.add(one.on('error', () => one.destroy()).on('close', () => other.destroy()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+for (const [what, isBroken, verdict] of [
+  ['accepts a server that resets each connection after an answer', (_, isUsed) => isUsed, 'conformant'],
+  [
+    'reports a server that resets every second new connection',
+    (connection) => connection % 2 === 0,
+    'non-conformant',
+  ],
+] as [string, Parameters<typeof brokenConnections>[1], Report['verdict']][])
+  test(what, async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    await using passing = await brokenConnections(portOf(server), isBroken);
+    const target = { ...(await targetFor(server, 'bare')), baseUrl: passing.origin, authUrl: passing.origin };
+    const report = await certified(target, ['4.1', '4.2-success', '7.2-no-unprovoked-5xx']);
+    expect(report.verdict, report.summary).toBe(verdict);
+    if (verdict === 'non-conformant')
+      expect(failedOf(report).join()).toMatch(/of 20 requests over new connections broken/);
+  });
 
 // -- proxies: their own errors and their silence are not attributed to the target --------------------
 

@@ -13,7 +13,7 @@ import { BudgetExhausted } from '../errors.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { confirmFindings } from './attribution/confirmation.ts';
-import { environmentNotes, incidentsFinding } from './attribution/incidents.ts';
+import { brokenConnectionsFinding, environmentNotes, incidentsFinding } from './attribution/incidents.ts';
 import type { Baseline } from './combinations/factors.ts';
 import { ExchangeObserver } from './observers/exchange-observer.ts';
 import type { KitOptions, RunContext, Sender } from './state/context.ts';
@@ -185,7 +185,8 @@ export class Kit implements AsyncDisposable, RunContext {
     const incidents = await incidentsFinding(this.ledger.incidents, this.client.requests, (request) =>
       this.client.send(request, { keep5xx: true, keep429: true, unjudged: true }),
     );
-    if (incidents) this.ledger.add(incidents);
+    const broken = brokenConnectionsFinding(await this.client.tryNewConnections());
+    for (const finding of [incidents, broken]) if (finding) this.ledger.add(finding);
     return this.confirmFindings();
   }
 }

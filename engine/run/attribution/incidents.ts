@@ -47,6 +47,25 @@ export async function incidentsFinding(
   };
 }
 
+/** Of the copies of a request over new connections, so many may break by accident. */
+const BROKEN = 2;
+
+/** A finding if the server breaks new connections now and then: kept ones may break, which a retry hides. */
+export function brokenConnectionsFinding(copies: readonly Exchange[]): NewFinding | undefined {
+  const broken = copies.filter(({ transportError }) => transportError?.kind === 'reset');
+  if (broken.length <= BROKEN || broken.length === copies.length) return undefined;
+  return {
+    id: '7.2-no-unprovoked-5xx',
+    cause: 'new connections break',
+    mismatch: differs(
+      'no broken connection',
+      `${broken.length} of ${copies.length} requests over new connections broken before any answer (${broken[0]!.transportError!.message}). One instance of several that fails looks like this`,
+    ),
+    exchange: broken[0],
+    confirmed: `${broken.length} of ${copies.length}`,
+  };
+}
+
 type Send = (request: RequestOut) => Promise<Exchange>;
 
 /** So many times the same number of concurrent requests must fail: no accident explains that. */
