@@ -5,6 +5,7 @@ import { requirement } from '../../engine/requirements.ts';
 import type { Finding } from '../../engine/run/state/ledger.ts';
 import type { Progress } from '../certify.ts';
 import { clip, oneLine } from '../render/markup.ts';
+import { durationText } from '../render/results.ts';
 
 const PLAIN_EVERY_MS = 5_000;
 const MOVING_EVERY_MS = 200;
@@ -33,11 +34,13 @@ export function showProgress(
   };
   const now = (): void => {
     if (!latest?.check) return;
-    const { done, planned, check, requests } = latest;
+    const { done, planned, check, requests, waitedMs } = latest;
+    const throttledMs = waitedMs();
     const counted = [
       `${done}/${planned}`,
       ...(failed.size > 0 ? [`${failed.size} failed`] : []),
       `${requests()} requests`,
+      ...(throttledMs > 0 ? [`${durationText(throttledMs)} waited after 429`] : []),
     ];
     const text = `${counted.join(', ')}  ${check.title}`;
     const columns = out.columns || 80;
