@@ -13,7 +13,7 @@ import {
   exitOnNew,
   readBaseline,
   readKnownFailures,
-  standOf,
+  statesOf,
   type Baseline,
 } from '../report/changes.ts';
 import { checkTarget } from './check-target.ts';
@@ -136,7 +136,7 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   const report: Report = {
     ...certified,
     changes: baseline && changesSince(baseline, certified),
-    knownFailures: known && standOf(known, certified),
+    knownFailures: known && statesOf(known, certified),
   };
   const unwritten = await writeReport(report, io.at(options.reportDir), key)
     .then(async () => {

@@ -231,7 +231,7 @@ function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
 }
 
 /** How a valid request was rejected, if nothing else is broken. */
-export function refusalOfValid(features: ReadonlySet<string>): string | undefined {
+function refusalOfValid(features: ReadonlySet<string>): string | undefined {
   const all = [...features];
   const wanted = all.filter((feature) => feature.startsWith(WANTED));
   const answer = all.filter((feature) => /^(answered|code) /.test(feature)).sort();

@@ -2,7 +2,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
-import { changesSince, exitOnNew, readBaseline, readKnownFailures, standOf } from './changes.ts';
+import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from './changes.ts';
 import { historyHtml, keep, lastRun } from '../render/history.ts';
 import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
@@ -44,7 +44,8 @@ test('exits with 3 if less was exercised than before', () => {
 });
 
 test('known failures are excused until they expire or pass again', () => {
-  const known = (expires: string, id = '4.2-window') => standOf([{ id, reason: 'ticket 7', expires }], third);
+  const known = (expires: string, id = '4.2-window') =>
+    statesOf([{ id, reason: 'ticket 7', expires }], third);
   const exit = (knownFailures: NonNullable<Report['knownFailures']>) =>
     exitOnNew({ ...third, knownFailures });
   expect(exit([])).toBe(1);

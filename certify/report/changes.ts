@@ -24,7 +24,7 @@ const knownSchema = z.array(
   z.strictObject({ id: z.string(), reason: z.string().min(1), expires: z.iso.date() }),
 );
 
-export type KnownFailures = z.infer<typeof knownSchema>;
+type KnownFailures = z.infer<typeof knownSchema>;
 
 /** Reads the report.json of an earlier run. Throws a UsageError. */
 export const readBaseline = (path: string): Promise<Baseline> =>
@@ -69,7 +69,7 @@ export function changesSince(
 }
 
 /** The state of each known failure today: one that passes again or has expired is reported as well. */
-export function standOf(known: KnownFailures, { requirements, startedAt }: Report): KnownFailure[] {
+export function statesOf(known: KnownFailures, { requirements, startedAt }: Report): KnownFailure[] {
   const today = startedAt.slice(0, 10);
   const statusOf = new Map<string, Status>(requirements.map(({ id, status }) => [id, status]));
   return known.map((entry) => {
