@@ -138,7 +138,6 @@ export const authentication: readonly Fault[] = [
     'ignores text after a signature': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{86})[^.]*$/),
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
     'verifies the first three parts of a token with more': parts(0, 3),
-    'drops an empty last part of a token': authorizedAs(/\.$/, ''),
     'verifies the last three parts of a token with more': parts(-3),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({

@@ -143,6 +143,8 @@ export const stacks: Groups = {
         (request) =>
           isTokenRequest(request) && /%(?![0-9a-f]{2})|(^|&)=/i.test(request.body.toString('latin1')),
       ),
+    // Ruby's split.
+    'an empty part at the end of a token is dropped': authorized((value) => value.replace(/\.$/, '')),
     // Nimbus and jose4j.
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
