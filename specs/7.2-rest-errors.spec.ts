@@ -149,7 +149,10 @@ const pageOfSize =
 
 /** The page must not contain the item with the id of the request. */
 const beginsAfter: Judge = (exchange) => {
-  const id = BigInt(/\d+/.exec(queryValue(exchange.request.url, 'from_id') ?? '')?.[0] ?? 0);
+  const [text = '', digits = 0] = /(\d+)\.?/.exec(queryValue(exchange.request.url, 'from_id') ?? '') ?? [];
+  const id = BigInt(digits);
+  // With a decimal point it may be read as a double, which has no digits beyond 2^53.
+  if (text.endsWith('.') && BigInt(Number(id)) !== id) return undefined;
   return pageOf(exchange).items?.some((item) => item.id === id)
     ? differs(`400, or a page that begins after from_id ${id}`, `the item ${id} again`)
     : undefined;
