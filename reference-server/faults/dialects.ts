@@ -66,6 +66,11 @@ export const dialects: readonly Fault[] = [
         : page,
     ),
   }),
+  ...failsLater({ '2.4-utf8': /encoding that Accept-Encoding names/ })({
+    'pages are compressed with gzip for every Accept-Encoding': onPages((page) =>
+      withHeader({ ...page, body: gzipSync(String(page.body)) }, 'content-encoding', 'gzip'),
+    ),
+  }),
   ...fails({ '7.2-body': /JSON body/ })({
     'a 400 in br without Content-Encoding': refusals([400], (answer, request) =>
       accepts(request, 'br') ? { ...answer, body: brotliCompressSync(String(answer.body)) } : answer,
