@@ -47,13 +47,15 @@ export async function incidentsFinding(
   };
 }
 
-/** Of the copies of a request over new connections, so many may break by accident. */
-const BROKEN = 2;
+/** Of the copies of a request over new connections, so many series may break: a restart or a ban begins and ends. */
+const BROKEN_SERIES = 2;
 
 /** A finding if the server breaks new connections now and then: kept ones may break, which a retry hides. */
 export function brokenConnectionsFinding(copies: readonly Exchange[]): NewFinding | undefined {
-  const broken = copies.filter(({ transportError }) => transportError?.kind === 'reset');
-  if (broken.length <= BROKEN || broken.length === copies.length) return undefined;
+  const isBroken = (copy?: Exchange): boolean => copy?.transportError?.kind === 'reset';
+  const broken = copies.filter(isBroken);
+  const series = copies.filter((copy, index) => isBroken(copy) && !isBroken(copies[index - 1]));
+  if (series.length <= BROKEN_SERIES) return undefined;
   return {
     id: '7.2-no-unprovoked-5xx',
     cause: 'new connections break',
