@@ -47,7 +47,7 @@ export async function incidentsFinding(
   };
 }
 
-/** Of the copies of a request over new connections, so many series may break: a restart or a ban begins and ends. */
+/** Maximum number of series of broken copies that a restart or a ban explains, as it begins and ends once. */
 const BROKEN_SERIES = 2;
 
 /** A finding if the server breaks new connections now and then: kept ones may break, which a retry hides. */
