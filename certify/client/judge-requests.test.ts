@@ -64,11 +64,11 @@ test('accepts exponential backoff with any base, factor and cap, and an immediat
       factor,
       fc.integer({ min: 2, max: 6 }),
       fc.boolean(),
-      (first, by, retries, isConcurrent) => {
+      (first, by, retries, isImmediate) => {
         const waits = Array.from({ length: retries }, (_, retry) =>
           Math.min(first * by ** retry, 20 * first),
         );
-        const series = isConcurrent ? [1, ...waits] : waits;
+        const series = isImmediate ? [1, ...waits] : waits;
         expect(words([series, series])).toBe('');
       },
     ),
