@@ -1,4 +1,4 @@
-/** No file that a run writes contains a secret or a token, in any encoding. */
+/** No report and no file that a run writes contains a secret or a token, in any encoding. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
@@ -6,9 +6,10 @@ import { answers, both, tokenBody } from '../../reference-server/run/alter.ts';
 import { targetFor } from './faults.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
 import { jsonAnswer } from '../../reference-server/http/http.ts';
-import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { createRedactor, REDACTED } from '../../engine/run/evidence/redact.ts';
 import { secretsOf } from '../../engine/target/target.ts';
 import { makeKeys } from '../report/certificate.ts';
+import { redactReport } from '../report/report.ts';
 import { certify, selectIds } from '../certify.ts';
 import { entryOf, harText } from '../command/har.ts';
 import { keep } from '../render/history.ts';
@@ -17,6 +18,7 @@ import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
 import { writeAtomically } from '../../engine/files.ts';
 import { writeReport } from '../render/write.ts';
+import { hostileReport, sampleReport } from './sample.testing.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = answers((answer, request) => {
@@ -100,4 +102,23 @@ test('a failing run against a server that repeats every request writes no secret
     }
   }
   expect(leaks).toEqual([]);
+});
+
+test('no secret survives in a report, and a secret that is one of its words leaves it readable', () => {
+  const secret = 's3cr3t/of+the client';
+  const spellings = [secret, encodeURIComponent(secret)];
+  const report = { ...hostileReport(`before ${spellings.join(' ')} after`), selection: ['4.2'] };
+  const redacted = JSON.stringify(redactReport(report, createRedactor([secret])));
+  expect(redacted).toContain(REDACTED);
+  for (const spelling of spellings) expect(redacted).not.toContain(spelling);
+
+  const sample = sampleReport();
+  const fixed = ({ requirements, classes, verdict }: typeof sample) => [
+    ...requirements.map(({ id, status, level, class: needs, title, lookAt }) => [
+      ...[id, status, level, needs, title, lookAt],
+    ]),
+    ...[classes, verdict],
+  ];
+  for (const word of ['core', 'pass', 'status', '4.2-window', 'conformant', 'requirements', 'untested'])
+    expect(fixed(redactReport(sample, createRedactor([word])))).toEqual(fixed(sample));
 });

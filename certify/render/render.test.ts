@@ -17,7 +17,7 @@ import {
   incompleteReport,
   renderingsOf,
   sampleReport,
-} from './sample.testing.ts';
+} from '../proof/sample.testing.ts';
 import { COLOURS } from './style.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory } from '../../engine/files.ts';

@@ -2,12 +2,12 @@
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { resultsOf as resultsOfClient } from '../client/report.ts';
 import type { Failure, Report, RequirementResult } from '../report/report.ts';
-import { badge } from './badge.ts';
-import { html } from './html.ts';
-import { junit } from './junit.ts';
-import type { Results } from './results.ts';
-import { summary } from './summary.ts';
-import { terminal } from './terminal.ts';
+import { badge } from '../render/badge.ts';
+import { html } from '../render/html.ts';
+import { junit } from '../render/junit.ts';
+import type { Results } from '../render/results.ts';
+import { summary } from '../render/summary.ts';
+import { terminal } from '../render/terminal.ts';
 
 type Outcome = Partial<Pick<RequirementResult, 'status' | 'reason' | 'checks' | 'failures'>>;
 type Outcomes = Readonly<Partial<Record<RequirementId, Outcome>>>;
