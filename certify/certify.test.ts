@@ -6,7 +6,7 @@ import { concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { certifyServer, resultOf } from './proof/faults.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
-import { answering, isScreenings, refusals } from '../reference-server/run/alter.ts';
+import { answering, isScreenings, middleware, queryOf, refusals } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
@@ -118,6 +118,35 @@ test('reports a rule as untested if its combinations are not served', async ({ s
     reason: expect.stringMatching(/of its \d+ combinations were not answered 200/),
   });
 });
+
+for (const [name, hangs, id, status, words] of [
+  [
+    'a malformed number',
+    ({ pageSize = '1' }: Partial<Record<string, string>>) => !/^\d+$/.test(pageSize),
+    '7.2-invalid_request',
+    'fail',
+    /got no answer \(no complete answer within 0.4 s, twice, although another request/,
+  ],
+  [
+    'a large page',
+    ({ pageSize }: Partial<Record<string, string>>) => pageSize === '1000',
+    '4.2-pageSize-bounds',
+    'untested',
+    /no complete answer/,
+  ],
+] as const)
+  test(`a server that never answers ${name}, but everything else: ${status}`, async ({ small }) => {
+    const server = middleware(
+      () => (request, next) =>
+        isScreenings(request) && hangs(Object.fromEntries(queryOf(request)))
+          ? new Promise(() => {})
+          : next(request),
+    );
+    const report = await certifyServer(small, server, 'bare', { only: [id], runs: 1, timeoutMs: 400 });
+    const { reason, failures, ...result } = resultOf(report, id);
+    expect(result.status).toBe(status);
+    expect(reason ?? failures[0]?.message).toMatch(words);
+  });
 
 // -- an outage -------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@ import { expect, test } from '@playwright/test';
 import type { Clock } from '../clock.ts';
 import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
 import { Guards } from './guards.ts';
-import { newAttempt, TargetHealth } from './target-health.ts';
+import { newAttempt } from './attempt.ts';
+import { TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut => ({
   channel: 'rest',

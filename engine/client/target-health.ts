@@ -6,12 +6,14 @@
 import type { Clock } from '../clock.ts';
 import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
+import type { Attempt } from './attempt.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
-import { formValue, isPlain, isUnread, type Exchange, type RequestOut } from './exchange.ts';
+import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
 import { Guards } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
+import { UnreadAnswers } from './unread.ts';
 
 interface HealthOptions {
   readonly target: Pick<Target, 'clients'>;
@@ -28,35 +30,6 @@ interface HealthOptions {
 }
 
 type Channel = RequestOut['channel'];
-
-/** The history of one request until its final answer. */
-interface Attempt {
-  /** The first server failure, if all its answers so far were failures. */
-  failed?: Exchange;
-  /** The lowest number of requests in flight with which it failed. */
-  inFlight: number;
-  failures: number;
-  /** Other requests are served again: the next answer is final. */
-  isLast: boolean;
-  /** Retries after the answer that was final. */
-  elsewhere: number;
-  throttles: number;
-  throttledMs: number;
-  lockouts: number;
-  /** How often it met a guard. */
-  guards: number;
-}
-
-export const newAttempt = (): Attempt => ({
-  inFlight: Infinity,
-  failures: 0,
-  isLast: false,
-  elsewhere: 0,
-  throttles: 0,
-  throttledMs: 0,
-  lockouts: 0,
-  guards: 0,
-});
 
 /** Exponential backoff: 0.2, 0.4 … 6.4 s. */
 const BACKOFF_MS = 200;
@@ -77,10 +50,6 @@ const LOCKOUT_PROBES = 6;
 const MOST_LOCKOUTS = 2;
 /** Statuses with which a client is refused that is locked out. */
 const LOCKED = [400, 401, 403, 423];
-/** Limits for answers that timed out or were too large to read. */
-const UNREAD_IN_A_ROW = 2;
-const MOST_UNREAD = 8;
-
 const SHORTEN = 'the client is locked out, which says nothing; shorten the lockout for the run';
 
 const formOf = ({ form = [] }: RequestOut): string => formEncode(form);
@@ -108,11 +77,12 @@ export class TargetHealth {
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
-  private unread = { inARow: 0, total: 0, untilMs: 0 };
+  private readonly unread: UnreadAnswers;
 
   constructor(private readonly options: HealthOptions) {
     this.limit = new ConcurrencyLimit(options.concurrency, options.timeoutMs);
     this.guards = new Guards(options);
+    this.unread = new UnreadAnswers(options.timeoutMs);
     const { signal } = options;
     const abort = (): void => void (this.gone ??= String(signal?.reason));
     if (signal?.aborted) abort();
@@ -165,26 +135,15 @@ export class TargetHealth {
     if (request.provoked) return;
     const { origin } = new URL(request.url);
     if (transportError?.kind === 'tls') this.giveUp(`${origin}: ${transportError.message}`);
-    this.noteUnread(exchange, origin);
+    const canTryAnother = this.otherThan(request) !== undefined;
+    const state = this.unread.someHang && canTryAnother ? 'does not answer some requests' : undefined;
+    if (this.unread.isEnough(exchange, canTryAnother)) this.giveUp(this.unread.say(exchange), state);
   }
 
-  /** Stops the run after several unreadable answers in a row. */
-  private noteUnread(exchange: Exchange, origin: string): void {
-    const { unread } = this;
-    if (!isUnread(exchange)) unread.inARow = 0;
-    // Requests in flight at the same time met the same failure.
-    else if (exchange.startedAtMs >= unread.untilMs) {
-      unread.untilMs = exchange.startedAtMs + exchange.durationMs;
-      unread.total++;
-      if (++unread.inARow < UNREAD_IN_A_ROW && unread.total < MOST_UNREAD) return;
-      const times = `${unread.total} ${unread.total === 1 ? 'request' : 'requests'}, the last one ${exchange.request.method} ${new URL(exchange.request.url).pathname}`;
-      const { kind, message } = exchange.transportError!;
-      this.giveUp(
-        kind === 'timeout'
-          ? `${origin} does not answer within ${this.options.timeoutMs / 1000} s (${times}; --timeout gives it longer)`
-          : `${origin}: ${message} (${times})`,
-      );
-    }
+  /** The latest served request of the channel, if it is another one. */
+  private otherThan(request: RequestOut): RequestOut | undefined {
+    const known = this.served.get(request.channel)?.request;
+    return known && !isSame(known, request) ? known : undefined;
   }
 
   // -- failing ---------------------------------------------------------------------------------
@@ -208,15 +167,21 @@ export class TargetHealth {
     if (isCrowded && retryAfterMs(failed) === undefined) return true;
     const { channel } = failed.request;
     const known = this.served.get(channel);
-    const other = known && !isSame(known.request, failed.request) ? known : undefined;
-    const hangs = failed.transportError?.kind === 'timeout';
+    const other = this.otherThan(failed.request);
+    const hangs = isTimeout(failed);
     const isFirst = attempt.failures++ === 0;
     if (!isFirst && known && known.sentAtMs > first.startedAtMs + first.durationMs) attempt.isLast = true;
-    else if (other && (!isFirst || hangs) && !isServerFailure(await this.options.probe(other.request)))
-      attempt.isLast = true;
+    else if (other && (!isFirst || hangs) && (await this.isServed(other, hangs))) attempt.isLast = true;
     else if (isFirst) await this.backOff(failed, 0);
     else return (attempt.isLast = await this.recover(failed, known?.request));
     return true;
+  }
+
+  /** Whether a request that was served before is served still; the target is gone if both hang. */
+  private async isServed(other: RequestOut, hangs: boolean): Promise<boolean> {
+    const answer = await this.options.probe(other);
+    if (hangs && isTimeout(answer)) this.giveUp(this.unread.say(answer));
+    return !isServerFailure(answer);
   }
 
   /**
@@ -224,13 +189,26 @@ export class TargetHealth {
    * with backoff while other failed requests are served on retry.
    */
   private async isToRetryElsewhere(failed: Exchange, attempt: Attempt): Promise<boolean> {
-    if (failed.transportError?.kind === 'timeout' || attempt.elsewhere > BACKOFFS) return false;
+    if (isTimeout(failed)) {
+      attempt.hangs = attempt.failed !== undefined && isTimeout(attempt.failed) && this.noteHang(failed);
+      return false;
+    }
+    if (attempt.elsewhere > BACKOFFS) return false;
     if (attempt.elsewhere > 0) {
       if (this.options.clock.now() > this.unsteadyUntilMs) return false;
       await this.backOff(failed, attempt.elsewhere - 1);
     }
     attempt.elsewhere++;
     return true;
+  }
+
+  /** Notes a request that hung twice although another one was answered in between. False for a guess, which a guard may delay. */
+  private noteHang({ request }: Exchange): boolean {
+    this.unread.noteHang();
+    const { authorization } = request;
+    return request.channel === 'token'
+      ? !formValue(request, 'client_secret') || this.hasRightCredentials(request)
+      : authorization.kind !== 'header' || authorization.of !== undefined;
   }
 
   /** Notes that a failed request was served on retry. */
@@ -385,8 +363,8 @@ export class TargetHealth {
 
   // -- gone ------------------------------------------------------------------------------------
 
-  private giveUp(why: string): never {
-    this.gone = `${this.served.size > 0 ? 'the target stopped answering: ' : ''}${why}${this.options.because ?? ''}`;
+  private giveUp(why: string, state = 'stopped answering'): never {
+    this.gone = `${this.served.size > 0 ? `the target ${state}: ` : ''}${why}${this.options.because ?? ''}`;
     throw new TargetGone(this.gone);
   }
 

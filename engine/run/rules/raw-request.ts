@@ -1,5 +1,5 @@
 /** Screenings requests with a query that is sent as given, for rejections; tokens of every client. */
-import { isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { isHang, isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW, type PageQuery } from '../../client/page.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
 import type { Kit } from '../kit.ts';
@@ -35,9 +35,9 @@ export const isSuspicious = (query: string): boolean =>
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
 export const EMPTY_WINDOW: PageQuery = { from: SOME_WINDOW.from, to: SOME_WINDOW.from };
 
-/** Returns the exchange if it can be judged. Throws Untested if no answer was read. */
+/** Returns the exchange if it can be judged: a rejection that never comes is none. Throws Untested if no answer was read. */
 export function readable(exchange: Exchange): Exchange {
-  if (isUnread(exchange)) throw new Untested(exchange.transportError!.message);
+  if (isUnread(exchange) && !isHang(exchange)) throw new Untested(exchange.transportError!.message);
   return exchange;
 }
 
