@@ -136,6 +136,7 @@ export const next: readonly Fault[] = [
   ...fails({ '4.2-r7-link': /Link header with rel="next".*none/ })({
     'the Link header is missing': link(() => undefined),
     'the Link header has relation instead of rel': link((to) => `<${to}>; relation="next"`),
+    'the Link header is that of another resource': link((to) => `<${to}>; rel="next"; anchor="/"`),
   }),
   ...fails({ '4.2-r7-link': /with the URL of links.next/ })({
     'the Link header leads to its own page': link((_, own) => `<${own}>; rel="next"`),

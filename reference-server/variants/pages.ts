@@ -69,6 +69,9 @@ export const pages: Groups = {
       () => '<https://example.com/?a=1,2>; rel=license',
       (next) => `<${next}>; rel="next"`,
     ),
+    'a next of another resource beside the own': alterPages((page) => {
+      page.headers.push(['Link', '</tenants>; rel="next"; anchor="/v1"']);
+    }),
   },
   'with its own spelling': {
     'the instants of next in another spelling': timesOfNext(respelt),
