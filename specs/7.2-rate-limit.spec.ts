@@ -13,6 +13,8 @@ import { Untested } from '../engine/errors.ts';
 const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
 /** A rate limit that answers otherwise than 429 admits a similar number in each series of sequential requests. */
 const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
+/** At its limit it refuses again at once; a request that fails by chance is served when it is repeated. */
+const AGAIN = { refused: 2, most: 10 } as const;
 /** So many other refusals are not an accident. */
 const OTHERS = 3;
 const LONGEST_HONEST_WAIT_MS = 65_000;
@@ -105,7 +107,10 @@ const itemsOf = (exchange: Exchange): number => pageOf(exchange).items?.length ?
 const sayPage = (exchange: Exchange): string =>
   exchange.status === 200 ? `200 with ${itemsOf(exchange)} items` : sayRefusal(exchange);
 
-/** Checks whether it is a rate limit that refuses: then it rejects sequential requests too, and admits some after a pause. */
+/**
+ * Checks whether it is a rate limit that refuses: then it rejects sequential requests too, not only one of them, and
+ * admits some after a pause.
+ */
 async function limitedOtherwise(
   kit: Kit,
   refused: Exchange,
@@ -116,13 +121,17 @@ async function limitedOtherwise(
   const unclear = `${said} came before any 429 and not for requests one at a time: where that is the rate limit, 429 is due`;
   const pauseMs = Math.max(retryAfterMs(refused) ?? 0, SERIES.pauseMs);
   if (pauseMs > LONGEST_HONEST_WAIT_MS) return unclear;
-  const most = allowed / SERIES.count;
+  const most = allowed / SERIES.count - AGAIN.most;
   const admitted: number[] = [];
   while (admitted.length < SERIES.count) {
     await kit.clock.sleep(pauseMs, kit.options.signal);
     let count = 0;
     while (count < most && (await send()).status === 200) count++;
     if (count === 0 || count >= most) return unclear;
+    let refusedAgain = 0;
+    for (let tries = 0; tries < AGAIN.most && refusedAgain < AGAIN.refused; tries++)
+      if ((await send()).status !== 200) refusedAgain++;
+    if (refusedAgain < AGAIN.refused) return unclear;
     admitted.push(count);
   }
   if (Math.max(...admitted) > SERIES.spread * Math.min(...admitted)) return unclear;
