@@ -294,6 +294,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'raw-plus': 'How is a raw + before an offset answered?',
   lockout: 'When is a client that sends wrong secrets locked out?',
   'next-of-earlier-run': 'How is a next answered that is older than an hour?',
+  'chunked-token-request': 'How is a token request in chunks, without Content-Length, answered?',
   'get-token': 'How is a GET of the token endpoint answered?',
 };
 

@@ -130,7 +130,14 @@ test(
       law.parameters({
         share: 0.5,
         // Numbers that become 100 or small when truncated to 32 or 64 bits.
-        examples: [[100n - 2n ** 32n], [100n - 2n ** 64n], [2n ** 53n + 1n], [2n ** 63n + 100n]],
+        examples: [
+          [0n],
+          [1001n],
+          [100n - 2n ** 32n],
+          [100n - 2n ** 64n],
+          [2n ** 53n + 1n],
+          [2n ** 63n + 100n],
+        ],
         script: (size) => [`pageSize=${size}`],
       }),
     );

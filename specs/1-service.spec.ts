@@ -117,10 +117,14 @@ test(
     const collection = kit.request(tenantId, '', { kind: 'none' }).url;
     const posted = ownScreening();
     const query = kit.target.ingest ? OWN_YEAR : ANY_TIME;
-    // A collection that is already empty cannot show that DELETE emptied it.
-    const kept = { id: 700_000_001n, testTime: '1970-06-01T00:00:00Z' };
-    await kit.target.ingest?.([lineOf(tenantId, kept)]).catch(() => {});
-    const [first] = (await takeSnapshot(kit, query, 'scratch')).items;
+    const firstOf = async () => (await takeSnapshot(kit, query, 'scratch')).items[0];
+    let first = await firstOf();
+    if (!first && kit.target.ingest) {
+      // A collection that is already empty cannot show that DELETE emptied it.
+      const kept = { id: 700_000_001n, testTime: '1970-06-01T00:00:00Z' };
+      await kit.target.ingest([lineOf(tenantId, kept)]).catch(() => {});
+      first = await firstOf();
+    }
     const item = `${collection}/${first?.id ?? NO_ID}`;
     const body = lineOf(tenantId, posted);
     const isOurs = ({ id, testTime }: { id: bigint; testTime?: string | undefined }): boolean =>

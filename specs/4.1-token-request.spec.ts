@@ -10,7 +10,7 @@ import { readToken } from '../engine/client/token.ts';
 import { dialectsOf, tokenFactorsOn, toTokenDialect } from '../engine/run/combinations/dialects.ts';
 import { pairwise, seedFor } from '../engine/run/state/covering-array.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { mintAll } from '../engine/run/rules/raw-request.ts';
+import { isClientError, mintAll } from '../engine/run/rules/raw-request.ts';
 
 const mintsNone: Judge = (exchange) =>
   exchange.status >= 400 || member(exchange.json, 'access_token') === undefined
@@ -82,9 +82,8 @@ test(
   },
 );
 
-/** RFC 9110, 15.5.12: a server may insist on Content-Length. */
-const acceptedOr411: Judge = (exchange) =>
-  readToken(exchange) || (exchange.request.isChunked && exchange.status === 411)
+const acceptsMediaType: Judge = (exchange) =>
+  readToken(exchange)
     ? undefined
     : differs(
         `200 with a token, Content-Type: ${exchange.request.headers['content-type']}`,
@@ -101,9 +100,13 @@ test(
     };
     for (const row of pairwise(factors, seedFor(kit.options.seed, 'token dialects'))) {
       const request = toTokenDialect(row)(kit.client.tokenRequest(kit.client.validForm('primary')));
-      const isChunked = row['body'] === 'in chunks';
-      const exchange = await kit.send({ ...request, ...(isChunked ? { isChunked } : {}) });
-      kit.check('4.1-success', exchange, acceptedOr411, Object.values(row).join(', '));
+      let exchange = await kit.send({ ...request, isChunked: row['body'] === 'in chunks' });
+      if (exchange.request.isChunked) {
+        kit.ledger.observe('chunked-token-request', sayToken(exchange));
+        // Application servers that read Content-Length alone, such as WSGI, take the body for empty.
+        if (isClientError(exchange)) exchange = await kit.send(request);
+      }
+      kit.check('4.1-success', exchange, acceptsMediaType, Object.values(row).join(', '));
       for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);
     }
   },

@@ -68,7 +68,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
     while (!isOver()) look(await send());
   };
   await Promise.all(Array.from({ length: inFlight }, worker));
-  kit.ledger.raiseTo('requestsToTheLimit', sent);
+  if (seen.limited) kit.ledger.raiseTo('requestsToTheLimit', sent);
   if (seen.odd) {
     kit.ledger.check('7.2-rate_limited');
     kit.fail({
@@ -88,7 +88,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
   return {
     why: cached
       ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
-      : `no limit was met within ${sent} requests (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.maxRequests`,
+      : `no limit was met within ${sent} requests (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.${sent < maxRequests ? 'maxSeconds' : 'maxRequests'}`,
   };
 }
 

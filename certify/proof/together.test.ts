@@ -24,7 +24,7 @@ const FIRST_VERSION = [
   'TRACE repeats the request',
   'from must be the first parameter',
   'a 400 in br without Content-Encoding',
-  'the body of a chunked token request is not read',
+  'a content type with a charset is no form',
   'a NUL ends a time',
   'a NUL ends an integer',
   'truncates a negative pageSize to 32 bits',

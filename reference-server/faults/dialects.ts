@@ -97,10 +97,6 @@ export const dialects: readonly Fault[] = [
     'the body of a token request over HTTP/2 is not read': overHttp2(
       refusing('400 invalid_request', (_, { isHttp2 }) => isHttp2 === true),
     ),
-    'the body of a chunked token request is not read': refusing(
-      '400 invalid_request',
-      (_, { headers }) => headers['content-length'] === undefined,
-    ),
   }),
   ...fails({ '4.1-success': /Content-Type: .*charset/ })({
     'a content type with a charset is no form': refusing(

@@ -143,6 +143,11 @@ export const stacks: Groups = {
         (request) =>
           isTokenRequest(request) && /%(?![0-9a-f]{2})|(^|&)=/i.test(request.body.toString('latin1')),
       ),
+    // Of WSGI, such as Django.
+    'the body of a token request without Content-Length is empty': refusing(
+      '400 invalid_request',
+      (_, { headers }) => headers['content-length'] === undefined,
+    ),
     // Ruby's split.
     'an empty part at the end of a token is dropped': authorized((value) => value.replace(/\.$/, '')),
     // Nimbus and jose4j.

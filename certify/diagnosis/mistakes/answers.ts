@@ -108,7 +108,7 @@ tenant not onboarded: 404 not_found`,
     when: /^answered 2/m,
   },
   'what is no RFC 3339 is read as a time': {
-    why: 'Times without offset, seconds or date, with impossible days or hours, with text after the time, or words such as now are accepted. Lenient parsers: new Date(), dateutil, strtotime, PostgreSQL’s own cast (which knows now, infinity, zones by name); fromisoformat of Python and time.Parse of Go take +01:60.',
+    why: 'Times without offset, seconds or date, with impossible days or hours, with text after the time, or words such as now are accepted. Lenient parsers: new Date(), dateutil, strtotime, PostgreSQL’s own cast (which knows now, infinity, zones by name); fromisoformat of Python and time.Parse of Go take +01:60, chrono of Rust takes U+2212 for the minus.',
     fix: 'Match the grammar first, then parse, and check that day and hour exist.',
     right: `/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$/i   -- then ResolverStyle.STRICT or the like`,
     breaks: '7.2-invalid_time_range',
