@@ -323,7 +323,9 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
     kit.check(
       '4.2-from_id',
       exchange,
-      (page) => answered200(page) ?? sameItems(page, expected, isKnown),
+      (page) =>
+        (isUsual || page.status === 200 ? answered200(page) : refused(page)) ??
+        sameItems(page, expected, isKnown),
       isUsual ? 'probe' : 'a from_id that is negative or beyond 64 bits',
     );
   }

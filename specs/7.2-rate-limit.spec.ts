@@ -29,7 +29,8 @@ interface Provoked {
 async function provoke(kit: Kit): Promise<Provoked> {
   const { maxRequests, maxSeconds } = kit.target.rateLimit!;
   const next = await distinctRequests(kit);
-  const untilMs = kit.clock.now() + maxSeconds * 1000;
+  const startedAtMs = kit.clock.now();
+  const untilMs = startedAtMs + maxSeconds * 1000;
   let sent = 0;
   const seen: {
     limited?: Exchange;
@@ -68,6 +69,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
     while (!isOver()) look(await send());
   };
   await Promise.all(Array.from({ length: inFlight }, worker));
+  const pace = (sent * 1000) / Math.max(1, kit.clock.now() - startedAtMs);
   if (seen.limited) kit.ledger.raiseTo('requestsToTheLimit', sent);
   if (seen.odd) {
     kit.ledger.check('7.2-rate_limited');
@@ -88,7 +90,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
   return {
     why: cached
       ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
-      : `no limit was met within ${sent} requests (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.${sent < maxRequests ? 'maxSeconds' : 'maxRequests'}`,
+      : `no limit was met within ${sent} requests at ${Math.round(pace)}/s (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.${sent < maxRequests ? 'maxSeconds' : 'maxRequests'}, or lower a limit above that rate for the run`,
   };
 }
 

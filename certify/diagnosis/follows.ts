@@ -147,7 +147,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   },
   {
     cause: /^7\.2-no-unprovoked-5xx$/,
-    follow: /^7\.[12]-invalid_/,
+    follow: /^(7\.[12]-invalid_|4\.2-from_id$)/,
     shows: /^answered 5|^got: a broken connection/,
   },
   { cause: /^6-complete$/, follow: /^6-envelope$/, has: /only events of/, shows: /of a source and id/ },

@@ -13,7 +13,12 @@ import { BudgetExhausted } from '../errors.ts';
 import type { RequirementId } from '../requirements.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { confirmFindings } from './attribution/confirmation.ts';
-import { brokenConnectionsFinding, environmentNotes, incidentsFinding } from './attribution/incidents.ts';
+import {
+  brokenConnectionsFinding,
+  environmentNotes,
+  incidentsFinding,
+  lostBodiesNotes,
+} from './attribution/incidents.ts';
 import type { Baseline } from './combinations/factors.ts';
 import { ExchangeObserver } from './observers/exchange-observer.ts';
 import type { KitOptions, RunContext, Sender } from './state/context.ts';
@@ -181,7 +186,11 @@ export class Kit implements AsyncDisposable, RunContext {
   /** Ends a run: judges earlier answers by later ones, such as a page that lacks a screening of its range. */
   async conclude(): Promise<readonly Finding[]> {
     await this.observer.judgeEarlierPages();
-    for (const note of environmentNotes(this.target, this.client.clock)) this.ledger.notes.add(note);
+    const notes = [
+      ...environmentNotes(this.target, this.client.clock),
+      ...lostBodiesNotes(this.ledger.incidents),
+    ];
+    for (const note of notes) this.ledger.notes.add(note);
     const incidents = await incidentsFinding(this.ledger.incidents, this.client.requests, (request) =>
       this.client.send(request, { keep5xx: true, keep429: true, unjudged: true }),
     );

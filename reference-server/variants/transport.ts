@@ -83,6 +83,15 @@ export const transport: Groups = {
   },
   'with relative links': {
     'chunked answers': encoded((answer, octets) => ({ ...answer, body: inChunks(octets) })),
+    // Caddy, if the server has answered before the whole request was read.
+    'one answer in ten of the token endpoint ends without its body': middleware(() => {
+      let asked = 0;
+      return async (request, next) => {
+        const answer = await next(request);
+        const isLost = isTokenRequest(request) && ++asked % 10 === 0;
+        return isLost ? { ...answer, body: inChunks(Buffer.alloc(0)) } : answer;
+      };
+    }),
     'parameters after application/json': answers((answer) =>
       answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
         ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')

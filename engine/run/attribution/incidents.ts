@@ -4,6 +4,7 @@
  */
 import { sayRefusal, serverFailed } from '../../checks/errors.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { isWithoutBody } from '../../client/failures.ts';
 import { differs } from '../../checks/mismatch.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 import type { TargetClock } from '../../client/target-clock.ts';
@@ -135,6 +136,16 @@ function episodes(incidents: readonly Incident[]): number {
     until = Math.max(until, servedAtMs);
   }
   return count;
+}
+
+/** A note on answers whose body a proxy lost, of which the run saw no more when it sent the request again. */
+export function lostBodiesNotes(incidents: readonly Incident[]): string[] {
+  const lost = incidents.filter(({ failed }) => isWithoutBody(failed));
+  return lost.length === 0
+    ? []
+    : [
+        `${lost.length} ${lost.length === 1 ? 'answer' : 'answers'} announced JSON and ended without it, unlike when requested again: a proxy lost the body (the log of Caddy says "aborting with incomplete response")`,
+      ];
 }
 
 const SKEW_WORTH_TELLING_MS = 30_000;
