@@ -107,6 +107,9 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2024-11-03T06:45:00Z', '2024-11-03T07:15:00Z'],
   ['2024-11-03T08:45:00Z', '2024-11-03T09:15:00Z'],
   ['2024-04-06T15:45:00Z', '2024-04-06T16:15:00Z'],
+  // Clocks are put forward between both edges, in Berlin and in New York: the digits of `from` are skipped there.
+  ['2024-03-31T02:50:00Z', '2024-03-31T03:10:00Z'],
+  ['2024-03-10T02:50:00Z', '2024-03-10T03:10:00Z'],
   // From the second of two equal local hours to the first of another zone's: Auckland, Sydney, Santiago; Jerusalem,
   // Berlin, New York, Chicago, Los Angeles.
   ['2024-04-06T14:05:00Z', '2024-04-06T15:50:00Z'],
@@ -117,8 +120,8 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2024-11-03T07:05:00Z', '2024-11-03T08:50:00Z'],
 ];
 
-/** Days of distance from the data: a window of many years may leave out a partition or an archive. */
-const GAPS = [1n, 31n, 366n];
+/** Days of distance from the data: a window of many years may leave out a partition or an archive, or include its `to`. */
+const GAPS = [0n, 1n, 31n, 366n];
 
 /** The window of the data moved to the first century: two-digit years are often read as years of this century. */
 function inFirstCentury(first: Instant, last: Instant): (readonly [string, string])[] {

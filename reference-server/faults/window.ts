@@ -110,6 +110,12 @@ const wall = ({ seconds }: Instant, timeZone: string): string =>
 const inLocalTime = (timeZone: string): ServerOptions =>
   refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from, timeZone) > wall(to, timeZone));
 
+/** Reads an hour that clocks skip, such as `2024-03-31T02`, as the hour after it. */
+const skipping = (hour: string): ServerOptions => {
+  const read = (at: Instant): Instant => (formatInstant(at).startsWith(hour) ? shift(at, 3_600n, 0) : at);
+  return refused((from, to) => compareInstants(read(from), read(to)) > 0);
+};
+
 /** Stores the instants of 2024 without their offset. */
 const storedInLocalTime = (timeZone: string): ServerOptions => {
   const local = (text: string): Instant => {
@@ -185,6 +191,9 @@ export const window: readonly Fault[] = [
     'to compared with <= in pages of more than a hundred': includingTo(({ pageSize }) => pageSize > 100),
   }),
   ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
+    'to compared with <= in windows of more than a year': includingTo(
+      ({ from, to }) => to.seconds - from.seconds > 31_622_400n,
+    ),
     'to compared with <= after a cursor': includingTo(({ fromId }) => fromId !== undefined),
     'to is ignored': rows({ ends: () => true }),
     'a window from midnight to midnight includes the following day': rows({
@@ -395,6 +404,8 @@ export const window: readonly Fault[] = [
     ),
     'windows are compared in the local time of Berlin': inLocalTime('Europe/Berlin'),
     'windows are compared in the local time of New York': inLocalTime('America/New_York'),
+    'the hour that clocks skip in Berlin is the next one': skipping('2024-03-31T02'),
+    'the hour that clocks skip in New York is the next one': skipping('2024-03-10T02'),
     'the first day of the year 1 is refused': misspelt(/^0001-01-01/),
     '29 February of a whole century is refused': misspelt(/^\d\d00-02-29/),
   }),
