@@ -120,7 +120,11 @@ test(
   'unauthenticated: a bearer that is not a token',
   about('5-garbage', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
-    for (const text of ['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })]) {
+    const nothing = encodePart(null);
+    for (const text of [
+      ...['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })],
+      `${nothing}.${nothing}.${nothing}`,
+    ]) {
       await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
     }
   },

@@ -108,6 +108,14 @@ export const authentication: readonly Fault[] = [
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
   }),
+  ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
+      /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
+    ),
+    'a token whose header is null is 500': answering('500 internal_error', (_, request) =>
+      tokenOf(request).startsWith('bnVsbA.'),
+    ),
+  }),
   ...fails({ '5-garbage': /401 unauthenticated.*200/ })({
     'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
   }),
