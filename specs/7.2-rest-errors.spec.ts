@@ -291,7 +291,9 @@ function oddQueries(): string[] {
     rawQuery({ ...valid, unknown: 'x' }),
     `${rawQuery(valid)}&from=${valid.from}`,
     `${rawQuery(valid)}&pageSize=10&pageSize=20`,
+    `${rawQuery(valid)}&from_id=1&from_id=2`,
     `${rawQuery(valid)}&&=&%20`,
+    '', // some servers read no query as null
     `?${'&'.repeat(500)}`,
     `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
   ];

@@ -224,6 +224,10 @@ export const restErrors: readonly Fault[] = [
     'the year 0000 is 500': crashing(matching('from', /^0000/)),
     'the last day of the year 9999 is 500': crashing(matching('to', /^9999-12-31/)),
     'an Origin header is 500': crashing((_, { headers }) => headers['origin'] !== undefined),
+    'a second from_id is 500': crashing((query) => query.getAll('from_id').length > 1),
+    'a GET without a query is 500': crashing(
+      (_, { method, path }) => method === 'GET' && !path.includes('?'),
+    ),
     'an unknown parameter is 500': crashing((query) => query.has('unknown')),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
