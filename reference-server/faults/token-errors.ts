@@ -324,6 +324,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a NUL in a client_id is 500': crashing('client_id', /\0/),
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
+    'a quote in a client_id is 500': crashing('client_id', /['"]/),
     'a quote in a scope is 500': crashing('scope', /['"]/),
     'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
     'a JSON array is 500': refusing('500 server_error', (_, { body }) => body.toString().startsWith('[')),
