@@ -203,6 +203,12 @@ export const window: readonly Fault[] = [
       },
     }),
   }),
+  ...fails({ '4.2-window': /only items in \[/ })({
+    'a to in the last second of a day includes the whole second': rows({
+      ends: (row, { to }) =>
+        compareInstants(row.at, isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to) < 0,
+    }),
+  }),
   ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
     'a from of six digits is truncated to milliseconds': withFrom((at) =>
       at.fraction.length === 6 ? cutInstant(at, 3) : at,
