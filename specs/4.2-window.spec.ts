@@ -13,7 +13,7 @@ import {
   type Instant,
 } from '../engine/data/instant.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
-import type { Judge } from '../engine/checks/mismatch.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
 import { sendQuery } from '../engine/run/rules/raw-request.ts';
@@ -324,6 +324,10 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
   const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
   const isUsual = fromId >= 0n && fromId <= LARGEST_ID;
   const refused = refusedWith(kit, 'invalid_request');
+  const answeredOrRefused: Judge = (page) =>
+    page.status === 200 || !refused(page)
+      ? undefined
+      : differs('200, or 400 invalid_request', sayRefusal(page, kit.target.errorCodePointer));
   for (const from of new Set([formatInstant(item.at), ...(isUsual ? [item.testTime] : [])])) {
     const query = { from, to, fromId, pageSize: 50 };
     const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, query);
@@ -335,9 +339,7 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
     kit.check(
       '4.2-from_id',
       exchange,
-      (page) =>
-        (isUsual || page.status === 200 ? answered200(page) : refused(page)) ??
-        sameItems(page, expected, isKnown),
+      (page) => (isUsual ? answered200 : answeredOrRefused)(page) ?? sameItems(page, expected, isKnown),
       isUsual ? 'probe' : 'a from_id that is negative or beyond 64 bits',
     );
   }
