@@ -5,8 +5,9 @@ import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
-import { pageOf } from '../engine/client/page.ts';
+import { orderedItems, pageOf } from '../engine/client/page.ts';
 import { readToken, type Token } from '../engine/client/token.ts';
+import { compareKeys } from '../engine/data/oracle.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -66,16 +67,17 @@ async function checkFailingServer(kit: Kit): Promise<void> {
 
 async function whileFailing(kit: Kit, probes: readonly Probe[]): Promise<void> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
-  for (const [index, { during, duringExpected = '', ...probe }] of probes.entries()) {
+  const verdicts: Verdict[] = [];
+  for (const { during, duringExpected = '', ...probe } of probes) {
     if (!during) continue;
-    const verdict = await sendUntilSettled(kit, probe, duringExpected, during, untilMs);
-    if (verdict === 'as before')
-      throw new SupplyUnusable(
-        `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
-      );
+    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs));
     // If the server fails in the wrong way, its other answers belong to the same failure.
-    if (index === 0 && verdict !== 'right') return;
+    if (verdicts[0] !== 'right' && verdicts[0] !== 'as before') return;
   }
+  if (verdicts[0] === 'as before' && !verdicts.some((verdict) => typeof verdict === 'object'))
+    throw new SupplyUnusable(
+      `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
+    );
 }
 
 /** Sends the request repeatedly until the answer is right, or is a mismatch. Throws Untested if no answer arrives. */
@@ -269,15 +271,20 @@ const served =
   (exchange: Exchange): Verdict =>
     endsTraversal(name, exchange, before) ?? (exchange.status === 200 ? 'right' : 'not yet');
 
-/** The mismatch if the answer ends the traversal early: without items or `next`, a client loses the rest. */
+/** The mismatch if a client loses screenings: the answer ends the traversal early, or lacks an item of the earlier page. */
 function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mismatch | undefined {
   if (exchange.status !== 200) return undefined;
   const { items = [], nextUrl } = pageOf(exchange);
-  const hadItems = (pageOf(before).items ?? []).length > 0;
-  if ((items.length > 0 || !hadItems) && (nextUrl !== undefined || pageOf(before).nextUrl === undefined))
-    return undefined;
+  const isEarly = nextUrl === undefined && pageOf(before).nextUrl !== undefined;
+  const shown = orderedItems(exchange);
+  const last = shown.at(-1);
+  // New items may displace the last ones.
+  const lost = orderedItems(before).find(
+    (item) => !shown.some(({ id }) => id === item.id) && (!last || compareKeys(item, last) < 0),
+  );
+  if (!isEarly && !lost) return undefined;
   return differs(
-    `${name}: 5xx or the earlier page, and no page that ends the traversal`,
+    `${name}: 5xx or the earlier page, and no page that ${isEarly || !last ? 'ends the traversal' : `lacks item ${lost?.id}`}`,
     `200 with ${items.length} items and ${nextUrl === undefined ? 'no next' : 'a next'}`,
   );
 }

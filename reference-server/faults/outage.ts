@@ -114,6 +114,18 @@ export const outages: readonly Fault[] = [
   ...fails({ '7.2-server-error': /a next.*no page that ends the traversal.*no next/ })({
     'during an outage the page of a next has no next': during(isFollowed, lastPage),
   }),
+  ...fails({ '7.2-server-error': /without pageSize.*no page that lacks item \d+.*a next/ })({
+    // One of several shards; single items may come from another one.
+    'during an outage pages of more than ten lack some items': outage(async (request, stage, next) => {
+      const answer = await next(request);
+      return stage === 'on' && isScreenings(request) && answer.status === 200
+        ? jsonBody((page) => ({
+            ...page,
+            items: (page['items'] as object[]).filter((_, i) => i < 10 || i % 3),
+          }))(answer)
+        : answer;
+    }),
+  }),
   ...fails({ '7.2-server-error': /in the middle of a traversal: 5xx with/ })({
     'during an outage deep pages have an undocumented code': failingDeep('on', () =>
       refusal('500 database_down'),
