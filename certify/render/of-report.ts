@@ -267,6 +267,7 @@ function causeOf(
   const lines = withoutEmpty([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
+    words('seen', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
     words('also breaks', findings.slice(1).join(' ')),
     words('probably', likest ? `“${likest.name}”` : ''),
     words('or', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
