@@ -73,3 +73,36 @@ test('waits for a rate limit anew, however long ago another request was rejected
   };
   await expect(waits()).rejects.toThrow('kept answering 429 for');
 });
+
+test('waits for a guard that refuses a client which never got a token', async () => {
+  let nowMs = 0;
+  const token = (name: string): RequestOut => ({
+    ...requestOf(''),
+    channel: 'token',
+    method: 'POST',
+    form: [
+      ['client_id', name],
+      ['client_secret', name],
+    ],
+  });
+  const issued = '{"access_token":"e30.e30.AA","token_type":"Bearer","expires_in":3600}';
+  const health = new TargetHealth({
+    clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
+    target: {
+      clients: {
+        primary: { clientId: 'a', clientSecret: 'a' },
+        unauthorized: { clientId: 'b', clientSecret: 'b' },
+      },
+    },
+    timeoutMs: 1_000,
+    concurrency: 1,
+    probe: async (request) => answer(request, nowMs < 3_000 ? 403 : 200, nowMs < 3_000 ? '<h1>' : issued),
+    tokenRequest: () => token('a'),
+  });
+  health.note(answer(token('a'), 200, issued));
+  const isUnlocked = (text: string): Promise<boolean> =>
+    health.isUnlocked(answer(token('b'), 403, text), newAttempt());
+  expect(await isUnlocked('{"error":"unauthorized_client"}')).toBe(false);
+  expect(await isUnlocked('<h1>Forbidden</h1>')).toBe(true);
+  expect(nowMs).toBe(3_500);
+});

@@ -11,6 +11,7 @@ import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
 import { Guards } from './guards.ts';
+import { member } from './json.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
 import { UnreadAnswers } from './unread.ts';
@@ -332,7 +333,9 @@ export class TargetHealth {
     if (status === 400 && !(guessed && earned && formOf(request) === formOf(valid))) return false;
     const isRight = this.hasRightCredentials(request);
     if (status === 401 && !isRight) this.wrongSecrets++;
-    const mayBeLocked = (isRight || status !== 401) && (guessed || earned);
+    // Not in the words of RFC 6749, 5.2: it may be of a guard that refuses every client.
+    const isForeign = status > 401 && member(refused.json, 'error') === undefined && this.earned.size > 0;
+    const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isForeign);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
