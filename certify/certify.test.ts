@@ -125,7 +125,7 @@ for (const [name, hangs, id, status, words] of [
     ({ pageSize = '1' }: Partial<Record<string, string>>) => !/^\d+$/.test(pageSize),
     '7.2-invalid_request',
     'fail',
-    /got no answer \(no complete answer within 0.4 s, twice, although another request/,
+    /got no answer \(no complete answer within 0.2 s, twice, although another request/,
   ],
   [
     'a large page',
@@ -142,7 +142,7 @@ for (const [name, hangs, id, status, words] of [
           ? new Promise(() => {})
           : next(request),
     );
-    const report = await certifyServer(small, server, 'bare', { only: [id], runs: 1, timeoutMs: 400 });
+    const report = await certifyServer(small, server, 'bare', { only: [id], runs: 1, timeoutMs: 200 });
     const { reason, failures, ...result } = resultOf(report, id);
     expect(result.status).toBe(status);
     expect(reason ?? failures[0]?.message).toMatch(words);

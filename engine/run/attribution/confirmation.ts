@@ -94,7 +94,12 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
   const ask =
     again ??
     (exchange && judge
-      ? async () => judge(await context.send(exchange.request, { keep5xx, isExclusive: keep5xx }))
+      ? async () => {
+          const repeated = await context.send(exchange.request, { keep5xx, isExclusive: keep5xx });
+          if (exchange.status === 429 && repeated.status !== 429)
+            throw new Untested('the rate limit admits requests again');
+          return judge(repeated);
+        }
       : undefined);
   if (!ask) return finding;
   let seen = 1;
