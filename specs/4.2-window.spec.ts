@@ -165,7 +165,7 @@ test(
       await kit.page(
         widely({ from: formatInstant(dayBefore(item.at)), to: formatInstant(midnightOf(item.at)) }),
       );
-    // And as a person writes it: a server may take its last second for the whole of it.
+    // A day as a person writes it: a server may include all of its last second.
     const last = items.find(({ at }) => isInLastSecond(at) && isMovable(midnightOf(at)));
     if (last)
       await kit.page(
