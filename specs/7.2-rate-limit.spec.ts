@@ -13,8 +13,8 @@ import { Untested } from '../engine/errors.ts';
 const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
 /** A rate limit that answers otherwise than 429 admits a similar number in each series of sequential requests. */
 const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
-/** At its limit it refuses again at once; a request that fails by chance is served when it is repeated. */
-const AGAIN = { refused: 2, most: 10 } as const;
+/** A limiter rejects again immediately; a request that failed by chance succeeds on retry. */
+const REJECTIONS = { least: 2, most: 10 } as const;
 /** So many other refusals are not an accident. */
 const OTHERS = 3;
 const LONGEST_HONEST_WAIT_MS = 65_000;
@@ -123,17 +123,17 @@ async function limitedOtherwise(
   const unclear = `${said} came before any 429 and not for requests one at a time: where that is the rate limit, 429 is due`;
   const pauseMs = Math.max(retryAfterMs(refused) ?? 0, SERIES.pauseMs);
   if (pauseMs > LONGEST_HONEST_WAIT_MS) return unclear;
-  const most = allowed / SERIES.count - AGAIN.most;
+  const most = allowed / SERIES.count - REJECTIONS.most;
   const admitted: number[] = [];
   while (admitted.length < SERIES.count) {
     await kit.clock.sleep(pauseMs, kit.options.signal);
     let count = 0;
     while (count < most && (await send()).status === 200) count++;
     if (count === 0 || count >= most) return unclear;
-    let refusedAgain = 0;
-    for (let tries = 0; tries < AGAIN.most && refusedAgain < AGAIN.refused; tries++)
-      if ((await send()).status !== 200) refusedAgain++;
-    if (refusedAgain < AGAIN.refused) return unclear;
+    let rejected = 0;
+    for (let tries = 0; tries < REJECTIONS.most && rejected < REJECTIONS.least; tries++)
+      if ((await send()).status !== 200) rejected++;
+    if (rejected < REJECTIONS.least) return unclear;
     admitted.push(count);
   }
   if (Math.max(...admitted) > SERIES.spread * Math.min(...admitted)) return unclear;

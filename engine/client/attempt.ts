@@ -13,9 +13,9 @@ export interface Attempt {
   hangs: boolean;
   /** Retries after the answer that was final. */
   elsewhere: number;
-  /** The first answer without its body, and how many there were. */
-  emptied?: Exchange;
-  losses: number;
+  /** The first answer without a body (isWithoutBody), and how often the request was sent again for it. */
+  withoutBody?: Exchange;
+  bodyRetries: number;
   throttles: number;
   throttledMs: number;
   lockouts: number;
@@ -29,7 +29,7 @@ export const newAttempt = (): Attempt => ({
   isLast: false,
   hangs: false,
   elsewhere: 0,
-  losses: 0,
+  bodyRetries: 0,
   throttles: 0,
   throttledMs: 0,
   lockouts: 0,
