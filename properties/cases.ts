@@ -174,7 +174,11 @@ function* simpler(shape: Shape): Generator<Shape> {
     yield { ...shape, start: start + cut, length: length - cut };
   }
   for (const smaller of [1, 2, 3, 5, 8, 13, size >> 1, size - 2, size - 1]) {
-    if (smaller >= 1 && smaller < size) yield { ...shape, size: smaller };
+    if (smaller < 1 || smaller >= size) continue;
+    yield { ...shape, size: smaller };
+    // Only the first page gets smaller, so that it still ends at the same item.
+    const cut = size - smaller;
+    if (cut < length) yield { ...shape, start: start + cut, length: length - cut, size: smaller };
   }
   if (pair !== 'none') yield { ...shape, pair: 'none' };
   if (before !== 0) yield { ...shape, before: 0 };
