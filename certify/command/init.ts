@@ -1,7 +1,6 @@
-/** `--init`: writes a target file, from answers on a terminal or as an example with comments. */
+/** `--init`: writes a target file, as an example with comments to fill in. */
 import { writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { UsageError } from '../../engine/errors.ts';
 import { commandLine, PACKAGE_FOLDER } from '../../engine/package.ts';
 
@@ -34,14 +33,8 @@ const example = (schema: string): string => `{
 `;
 
 /** Returns the next steps as text to print. Throws a UsageError if the file exists. */
-export async function init(
-  path: string,
-  shown: string,
-  terminal: { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream },
-): Promise<string> {
-  const schema = targetSchemaUrl(dirname(path));
-  const asked = terminal.input.isTTY && terminal.output.isTTY;
-  const content = asked ? `${JSON.stringify(await ask(terminal, schema), null, 2)}\n` : example(schema);
+export async function init(path: string, shown: string): Promise<string> {
+  const content = example(targetSchemaUrl(dirname(path)));
   await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
       error.code === 'EEXIST'
@@ -51,34 +44,9 @@ export async function init(
   });
   const secrets = [...content.matchAll(/: "\$\{(\w+)\}"/g)].map(([, name]) => name);
   return [
-    `${shown} written${asked ? '' : ': fill in the addresses and clients, remove what you do not have'}.`,
+    `${shown} written: fill in the addresses and clients, remove what you do not have.`,
     `Set ${secrets.join(' and ')} in the environment, then:`,
     `  ${commandLine('certify', `--target ${shown} --check-target`)}`,
     '',
   ].join('\n');
-}
-
-async function ask({ input, output }: Parameters<typeof init>[2], schema: string): Promise<object> {
-  const lines = createInterface({ input, output });
-  const question = async (text: string, usual = ''): Promise<string> =>
-    (await lines.question(`${text}${usual ? ` [${usual}]` : ''}: `)).trim() || usual;
-  try {
-    const name = await question('Name, as it appears on the certificate', 'Acme screenings');
-    const baseUrl = await question('Address of the REST API, without /v1', 'http://127.0.0.1:8080');
-    const authUrl = await question('Address of the token endpoint, without /oauth/token', baseUrl);
-    const clientId = await question('Client id');
-    const second = await question('Client id of a second tenant (empty: none)');
-    return {
-      $schema: schema,
-      ...{ name, baseUrl, authUrl },
-      clients: {
-        primary: { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' },
-        ...(second
-          ? { secondTenant: { clientId: second, clientSecret: '${SCREENINGS_SECOND_SECRET}' } }
-          : {}),
-      },
-    };
-  } finally {
-    lines.close();
-  }
 }

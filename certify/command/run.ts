@@ -182,7 +182,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
 
 async function runMode(options: Options, io: Io): Promise<number> {
   const { mode, explain: name = '', target = 'target.json' } = options;
-  const { input, output, at, signal, interruptedStatus } = io;
+  const { output, at, signal, interruptedStatus } = io;
   if (mode === 'check-target') {
     const { lines, usable } = await checkTarget(await targetOf(options, io), {
       ...options.kit,
@@ -196,7 +196,7 @@ async function runMode(options: Options, io: Io): Promise<number> {
       ? list()
       : mode === 'explain'
         ? explain(name, output.columns)
-        : await init(at(target), target, { input, output }),
+        : await init(at(target), target),
   );
   return 0;
 }
