@@ -55,16 +55,11 @@ export interface ProvisioningSet {
   readonly clients: readonly ProvisionedClient[];
 }
 
-interface DefaultSetOptions {
-  /** Number of primary's screenings. Default 3,500. */
-  readonly count?: number;
-  /** Number of the second tenant's screenings. Default 300. */
-  readonly secondCount?: number;
-}
-
-/** Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. */
-export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
-  const { count = 3_500, secondCount = 300 } = options;
+/**
+ * Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. `count` is
+ * the number of primary's screenings, `secondCount` that of the second tenant's.
+ */
+export function defaultProvisioning({ count = 3_500, secondCount = 300 } = {}): ProvisioningSet {
   const generated = (generate: Pick<GeneratorOptions, 'count' | 'seed' | 'idOffset'>) =>
     generate.count > 0 ? { screenings: { generate: { ...generate, bigIds: true } } } : {};
   const onboarded = true;
