@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { CERTIFICATE_FILE } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { temporaryFolder } from '../../engine/files.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
@@ -128,16 +128,13 @@ async function perform(
   const staged = situation.stage(world.serverClock);
   await using stage = await openStage(staged, world, clientSecret, options.port);
   const { recorder } = stage;
-  const file = async (name: string, text: string): Promise<string> => {
-    const path = join(directory, `${situation.name}.${name}`);
-    await writeFile(path, text);
-    return path;
-  };
   const { events } = situation;
+  const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
+  if (eventsFile) await writeFile(eventsFile, events.map((one) => `${one}\n`).join(''));
   const given: Given = {
     ...stage.given,
-    events: events && (await file('events.ndjson', events.map((one) => `${one}\n`).join(''))),
-    trusted: staged.tlsHost && (await file('trusted.pem', SELF_SIGNED)),
+    events: eventsFile,
+    trusted: staged.tlsHost && CERTIFICATE_FILE,
   };
   const ending = new AbortController();
   const watching = new AbortController();

@@ -18,6 +18,7 @@ await promisify(execFile)(process.execPath, [compiler, '-p', join(import.meta.di
   throw new Error(`the compiler: ${error.stdout}`);
 });
 // Files other than TypeScript that the kit reads or runs.
-for (const folder of ['certify/render', 'reference-server'])
+for (const folder of ['certify/command', 'certify/render', 'reference-server'])
   for (const name of await readdir(join(ROOT, folder), { recursive: true }))
-    if (/\.(css|js|sql|yaml)$/.test(name)) await cp(join(ROOT, folder, name), join(DIST, folder, name));
+    if (/\.(css|js|json|pem|sql|yaml)$/.test(name))
+      await cp(join(ROOT, folder, name), join(DIST, folder, name));

@@ -9,8 +9,6 @@ import { temporaryFolder } from '../../engine/files.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 
 export interface Operations extends AsyncDisposable {
-  /** Readable by this user only, and removed with the server. */
-  readonly directory: string;
   /** The shell command for an operation; it exits when the operation is complete. */
   command(name: 'ingest' | 'outage-begin' | 'outage-end'): string;
 }
@@ -40,7 +38,6 @@ export async function openOperations(
     server.listen(socket, resolve);
   });
   return {
-    directory: directory.path,
     command: (name) =>
       `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
     async [Symbol.asyncDispose]() {

@@ -1,10 +1,8 @@
 /** Starts reference servers on an open, loaded database. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parseScreening, readScreenings, type Screening } from '../../engine/data/dataset.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
-import { KEY, SELF_SIGNED } from '../http/certificates.ts';
+import { CERTIFICATE_FILE, KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
@@ -161,11 +159,9 @@ export async function startServer(
         options.wrapOutage?.(outage) ?? outage,
       ),
     );
-    const ca = join(operations.directory, 'ca.pem');
-    if (tls) await writeFile(ca, SELF_SIGNED);
     const target = await describeTarget(parts, provisioned, operations, {
       ...{ rateLimit, eventsFile, faultCommands },
-      ca: tls && ca,
+      ca: tls && CERTIFICATE_FILE,
     });
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
