@@ -74,23 +74,16 @@ async function startedReference(
 /** Reads the files of the flags before anything is sent. */
 async function readInputs(options: Options, { at }: Io) {
   const { baseline, history, fromHar, knownFailures, sign, target } = options;
+  const ifGiven = async <T>(path: string | undefined, read: (path: string) => Promise<T>) =>
+    path === undefined ? undefined : read(at(path));
   return {
-    baseline:
-      baseline !== undefined
-        ? await readBaseline(at(baseline))
-        : history === undefined
-          ? undefined
-          : await lastRun(at(history)),
-    recording:
-      fromHar === undefined
-        ? undefined
-        : // The addresses of the target file select the service in a recording.
-          await readHar(at(fromHar), target === undefined ? undefined : await loadTarget(at(target))),
-    known: knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures)),
-    key:
-      sign === undefined
-        ? undefined
-        : readKey(await readText(at(sign), '--sign'), `--sign: ${at(sign)}`, 'private'),
+    baseline: await (baseline === undefined ? ifGiven(history, lastRun) : ifGiven(baseline, readBaseline)),
+    // The addresses of the target file select the service in a recording.
+    recording: await ifGiven(fromHar, async (path) => readHar(path, await ifGiven(target, loadTarget))),
+    known: await ifGiven(knownFailures, readKnownFailures),
+    key: await ifGiven(sign, async (path) =>
+      readKey(await readText(path, '--sign'), `--sign: ${path}`, 'private'),
+    ),
   };
 }
 

@@ -135,7 +135,7 @@ function itemOf(report: Report, result: RequirementResult): Item {
 }
 
 /** Classes by state: `exercised: core, isolation; untested: events`. */
-export function classesText({ classes, declared = [] }: Report): string {
+export function classesText({ classes, declared = [] }: Pick<Report, 'classes' | 'declared'>): string {
   const texts = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
     const names = Object.entries(classes).filter(([, is]) => is === state);
     return names.length > 0 ? [`${state}: ${names.map(([name]) => name).join(', ')}`] : [];

@@ -2,21 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { writeDataset } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './provisioning.ts';
 import { startServer } from './start.ts';
-import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
-
-// A separate schema: these tests replace the screenings of tenants.
-const test = base.extend<object, { ownDatabase: Database }>({
-  ownDatabase: [
-    async ({ database: { url } }, use) => {
-      await using database = await openDatabase({ url });
-      await use(database);
-    },
-    { scope: 'worker' },
-  ],
-});
+import { mintToken, screeningsUrl, test, walk } from '../testing.ts';
 
 const fileOf = (name: string): string => test.info().outputPath(name);
 
@@ -24,8 +13,10 @@ const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
 
 test('serves dataset files instead of generated screenings, for the tenants in the files, also when loaded again', async ({
-  ownDatabase,
+  database: { url },
 }) => {
+  // A separate schema: this test replaces the screenings of tenants.
+  await using ownDatabase = await openDatabase({ url });
   const [first, second] = [fileOf('first.ndjson'), fileOf('second.ndjson')];
   await writeDataset(second, generateScreenings({ tenantId: OTHER, count: 20 }));
   for (const count of [120, 100]) {
@@ -51,7 +42,9 @@ test('serves dataset files instead of generated screenings, for the tenants in t
   }
 });
 
-test("rejects another tenant's screening in a dataset and names it", async ({ ownDatabase }) => {
+test("rejects another tenant's screening in a dataset and names it", async ({ database: { url } }) => {
+  // A separate schema: this test replaces the screenings of tenants.
+  await using ownDatabase = await openDatabase({ url });
   const file = fileOf('mixed.ndjson');
   await writeDataset(file, [
     ...generateScreenings({ tenantId: TENANT, count: 3 }),

@@ -3,11 +3,11 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { formatInstant } from '../../engine/data/instant.ts';
-import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { resolveTarget, type ClientName, type Target, type TargetFile } from '../../engine/target/target.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
-import type { ClientRole, Provisioned } from './provisioning.ts';
+import type { Provisioned } from './provisioning.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 
 export interface TargetClient {
@@ -16,26 +16,11 @@ export interface TargetClient {
   readonly tenantId: string;
 }
 
-/** Paths are absolute. */
-export interface ReferenceTarget {
+/** A target file, with what a reference server always has. Paths are absolute. */
+export interface ReferenceTarget extends TargetFile {
   readonly name: string;
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientRole, TargetClient>>;
-  readonly window?: { readonly from: string; readonly to: string };
-  readonly dataset?: string;
-  readonly secondDataset?: string;
-  readonly events?: string;
+  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientName, TargetClient>>;
   readonly expiredToken: string;
-  readonly errorCodePointer: string;
-  /** File of the certificate, if it is self-signed. */
-  readonly ca?: string;
-  readonly rateLimit?: {
-    readonly probe: true;
-    readonly maxRequests: number;
-    readonly maxSeconds: number;
-  };
-  readonly fault?: { readonly start: string; readonly stop: string };
   /** Shell command that stores the dataset lines on its standard input. */
   readonly ingest: string;
 }
@@ -45,6 +30,7 @@ interface Described {
   readonly eventsFile?: string;
   /** Whether the target file has the commands for an outage. */
   readonly faultCommands: boolean;
+  /** File of the certificate, if it is self-signed. */
   readonly ca?: string;
 }
 
@@ -54,7 +40,7 @@ export async function describeTarget(
   operations: Operations,
   { rateLimit, eventsFile, faultCommands, ca }: Described,
 ): Promise<ReferenceTarget> {
-  const clients: Partial<Record<ClientRole, TargetClient>> = {};
+  const clients: Partial<Record<ClientName, TargetClient>> = {};
   for (const { role, clientId, clientSecret, tenantId } of set.clients) {
     if (role) clients[role] = { clientId, clientSecret, tenantId };
   }
@@ -97,7 +83,7 @@ function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient):
 }
 
 /** Enough requests and time to exceed the limit once and be admitted again. */
-function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<ReferenceTarget['rateLimit']> {
+function probeOf({ limit, windowMs, burst = 0 }: RateLimit): TargetFile['rateLimit'] {
   return {
     probe: true,
     maxRequests: Math.max(2_000, 3 * (limit + burst)),
