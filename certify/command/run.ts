@@ -41,7 +41,8 @@ export interface Io {
 }
 
 export async function run(options: Options, io: Io): Promise<number> {
-  if (options.mode) return runMode(options, io);
+  const ended = await runMode(options, io);
+  if (ended !== undefined) return ended;
   const { at, output } = io;
   const given = await readInputs(options, io);
   await prepareDirectory(at(options.reportDir));
@@ -173,24 +174,20 @@ async function runAgain(session: Session, first: Run): Promise<number> {
   return interruptedStatus() ?? status;
 }
 
-async function runMode(options: Options, io: Io): Promise<number> {
-  const { mode, explain: name = '', target = 'target.json' } = options;
+/** Prints or writes what a mode asks for. Returns the exit status; undefined without a mode. */
+async function runMode(options: Options, io: Io): Promise<number | undefined> {
+  const { list: isList, explain: name, init: isInit, target = 'target.json' } = options;
   const { output, at, signal, interruptedStatus } = io;
-  if (mode === 'check-target') {
-    const { lines, usable } = await checkTarget(await targetOf(options, io), {
-      ...options.kit,
-      signal,
-    });
+  if (options.checkTarget) {
+    const target = await targetOf(options, io);
+    const { lines, usable } = await checkTarget(target, { ...options.kit, signal });
     if (interruptedStatus() === undefined) output.write(`${lines.join('\n')}\n`);
     return interruptedStatus() ?? (usable ? 0 : EXIT.incomplete);
   }
-  output.write(
-    mode === 'list'
-      ? list()
-      : mode === 'explain'
-        ? explain(name, output.columns)
-        : await init(at(target), target),
-  );
+  if (isList) output.write(list());
+  else if (name !== undefined) output.write(explain(name, output.columns));
+  else if (isInit) output.write(await init(at(target), target));
+  else return undefined;
   return 0;
 }
 
