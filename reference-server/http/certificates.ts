@@ -1,10 +1,10 @@
 /** A self-signed key and certificates for tests, and TLS with them. */
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import type { Listener } from './http.ts';
+import { bind, type Listener } from './http.ts';
 
 /** For localhost and for tests only: one certificate is valid until 2120, the other expired in 2020. */
 export const KEY = createPrivateKey({
@@ -41,10 +41,7 @@ export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
   });
   // A client that rejects the certificate aborts the handshake.
   server.on('tlsClientError', () => {});
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
-  });
-  const bound = (server.address() as AddressInfo).port;
+  const bound = await bind(server, port);
   const stop = async (): Promise<void> => {
     await inner.stop();
     await new Promise<void>((resolve) => server.close(() => resolve()));
