@@ -14,6 +14,7 @@ import {
   untestedByReason,
   VERDICT_STATUS,
   VERDICT_WORD,
+  type Cause,
   type Entry,
   type Results,
   type Table,
@@ -57,6 +58,9 @@ const part = (id: string, title: string, content: Markup | readonly Markup[]): M
 ${content}</section>
 `;
 
+const causeHtml = ({ root, title, lines }: Cause): Markup =>
+  markup`<article><h3><a class="id" href="#${root}">${root}</a> ${prose(title)}</h3><dl class="evidence">${lines.map(evidenceRow)}</dl></article>`;
+
 function header(results: Results): Markup {
   const { kind, title, kit, verdict, causes, changes } = results;
   return markup`<header>
@@ -65,14 +69,7 @@ function header(results: Results): Markup {
 <p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
 <p class="lead">${prose(clip(results.summary, LONGEST_TEXT))}</p>
 ${results.remarks.map(([name, text]) => markup`<p class="note"><strong>${capital(name)}:</strong> ${clip(text, LONGEST_TEXT)}</p>`)}
-${part(
-  'causes',
-  'By cause',
-  causes.map(
-    ({ root, title: holds, lines }) =>
-      markup`<article><h3><a class="id" href="#${root}">${root}</a> ${prose(holds)}</h3><dl class="evidence">${lines.map(evidenceRow)}</dl></article>`,
-  ),
-)}
+${part('causes', 'By cause', causes.map(causeHtml))}
 ${bar(results)}
 ${part('changed', 'What changed', changes.length === 0 ? [] : facts(changes))}
 ${facts([
@@ -128,22 +125,15 @@ function filters({ items, noun }: Results): Markup {
     markup`<label${values.length === 0 && markup` hidden`}>${label} <select name="${name}"><option value="">all</option>${values.map(
       ([value, text]) => markup`<option value="${value}">${text}</option>`,
     )}</select></label>`;
-  const classes = [...new Set(items.flatMap((item) => item.class ?? []))];
+  const bySection = sections(items).map(({ name, title }): Entry => [name, `${name} ${title}`]);
+  const byClass = [...new Set(items.flatMap((item) => item.class ?? []))].map((name): Entry => [name, name]);
   return markup`<form id="filters" class="noprint" hidden>
 <fieldset><legend>Status</legend>${STATUSES.map(
     (status) =>
       markup`<label><input type="checkbox" name="status" value="${status}" checked> ${statusChip(status)} ${counted[status]}</label>`,
   )}</fieldset>
-<p>${options(
-    'Section',
-    'section',
-    sections(items).map(({ name, title }) => [name, `${name} ${title}`]),
-  )}
-${options(
-  'Class',
-  'class',
-  classes.map((name) => [name, name]),
-)}
+<p>${options('Section', 'section', bySection)}
+${options('Class', 'class', byClass)}
 <label>Text <input type="search" name="text" size="16" autocomplete="off"></label>
 <button type="reset">Reset</button> <button type="button" id="open-all">Open all</button> <button type="button" id="close-all">Close all</button></p>
 <p id="shown" class="muted" role="status" data-noun="${noun}s"></p>
