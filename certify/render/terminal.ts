@@ -3,6 +3,7 @@ import pc from 'picocolors';
 import type { Status } from '../report/report.ts';
 import { clip, oneLine } from './markup.ts';
 import {
+  commands,
   countsText,
   durationText,
   factsOf,
@@ -138,7 +139,7 @@ function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[]
 export function terminal(results: Results, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? USUAL));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
-  const tokens = { label: 'token', texts: results.tokenCommands, kind: 'command' } as const;
+  const tokens = commands('token', ...results.tokenCommands);
   const lines = [
     ...ofStatus(results, 'fail').flatMap((item) => broken(pen, item)),
     ...ofStatus(results, 'error').flatMap((item) => broken(pen, item)),

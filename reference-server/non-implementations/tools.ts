@@ -94,7 +94,7 @@ export async function listenOn(server: Server, scheme = 'http'): Promise<Address
     origin: `${scheme}://127.0.0.1:${await bind(server)}`,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
     },
   };
 }
