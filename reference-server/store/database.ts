@@ -16,7 +16,6 @@ export interface Database extends AsyncDisposable {
   readonly description: string;
   readonly outage?: Outage;
   connect(): Connections;
-  stop(): Promise<void>;
 }
 
 const SCHEMA = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
@@ -38,17 +37,15 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
     await running.stop();
     throw new Error(`${running.description}: ${reasonOf(error)}`, { cause: error });
   }
-  const stop = async (): Promise<void> => {
-    if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
-    await running.stop();
-  };
   return {
     url,
     description: running.description,
     outage: running.outage,
     connect: () => new Connections(url),
-    stop,
-    [Symbol.asyncDispose]: stop,
+    async [Symbol.asyncDispose]() {
+      if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
+      await running.stop();
+    },
   };
 }
 
