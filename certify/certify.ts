@@ -1,7 +1,8 @@
 /** Certifies a target in this process; used by the command line and by all tests with faults. */
 import { commandLine } from '../engine/package.ts';
-import { once, setMaxListeners } from 'node:events';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { unlessAborted } from '../engine/clock.ts';
 import { Kit } from '../engine/run/kit.ts';
 import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
 import type { Finding } from '../engine/run/state/ledger.ts';
@@ -178,16 +179,11 @@ function endOf({ signal, deadlineMs = DEFAULT_DEADLINE_MS }: CertifyOptions): Di
 const GRACE_MS = 3_000;
 
 /** Waits for a task; after an abort only for a short time, then returns undefined. */
-async function untilAborted<T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  const over = new AbortController();
-  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', { signal: over.signal });
-  const late = aborted.then(() => sleep(GRACE_MS, undefined, { signal: over.signal })).catch(() => undefined);
-  try {
-    return await Promise.race([running, late]);
-  } finally {
-    over.abort();
-  }
-}
+const untilAborted = <T>(running: Promise<T>, signal: AbortSignal): Promise<T | undefined> =>
+  unlessAborted(signal, running).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    return Promise.race([running, sleep(GRACE_MS, undefined)]);
+  });
 
 // -- the order of checks, which of them run concurrently, and their shares of a small budget -------
 

@@ -4,6 +4,7 @@ import { command, parseCommand, runCommand } from '../engine/command-line.ts';
 import { readText } from '../engine/files.ts';
 import { calledFrom } from '../engine/package.ts';
 import { visible } from './render/markup.ts';
+import { classesText } from './render/of-report.ts';
 import { NotVerified, readKey, verify } from './report/certificate.ts';
 
 const at = calledFrom('verify');
@@ -37,26 +38,13 @@ async function verifyFiles(file: string, { key, report }: Flags): Promise<number
   const jwk = readKey(await read(key, '--key'), key, 'public');
   const reportJson = report === undefined ? undefined : Buffer.from(await read(report, '--report'));
   const statement = await verify(await read(file, 'the certificate'), jwk, reportJson);
-  const {
-    target,
-    verdict,
-    classes,
-    kit,
-    startedAt,
-    selection,
-    declared = [],
-  } = statement.predicate.screenings;
-  const of = (state: string): string =>
-    Object.entries(classes)
-      .filter(([, is]) => is === state)
-      .map(([name]) => name)
-      .join(', ') || 'none';
+  const { screenings } = statement.predicate;
+  const { target, verdict, kit, startedAt, selection } = screenings;
   const lines = [
     `verified: ${verdict}${selection ? ` (a selection: ${selection.join(', ')})` : ''}`,
     `target     ${target.name}, ${target.baseUrl}`,
     `kit        ${kit.name} ${kit.version}, ${startedAt}`,
-    `classes    exercised: ${of('exercised')}; partly: ${of('partly')}; untested: ${of('untested')}`,
-    ...declared.map(({ id, reason }) => `declared   ${id} is not applicable: ${reason}`),
+    `classes    ${classesText(screenings)}`,
     report === undefined
       ? `report     not compared; give --report to compare it with sha256 ${statement.subject[0].digest.sha256}`
       : 'report     is the one that was certified',

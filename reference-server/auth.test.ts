@@ -48,17 +48,12 @@ test('accepts a token until exp, verified before or not', async () => {
   }
 });
 
-const OTHERS: [title: string, changes: { issuer?: string; audience?: string }][] = [
-  ['issuer', { issuer: 'https://other.example' }],
-  ['audience', { audience: 'https://other.example' }],
-];
-for (const [title, changes] of OTHERS) {
-  test(`rejects a token for another ${title}`, async () => {
-    const signingKeyPem = pemOf(generateKeyPairSync('ed25519').privateKey);
-    const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
-    expect(await issuerOf({ signingKeyPem, ...changes }).verify(token, NOW)).toBeUndefined();
-  });
-}
+test('rejects a token for another issuer or audience', async () => {
+  const signingKeyPem = pemOf(generateKeyPairSync('ed25519').privateKey);
+  const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
+  for (const change of [{ issuer: 'https://other.example' }, { audience: 'https://other.example' }])
+    expect(await issuerOf({ signingKeyPem, ...change }).verify(token, NOW)).toBeUndefined();
+});
 
 test('hashes equal secrets differently', async () => {
   const [one, other] = [await hashSecret('secret'), await hashSecret('secret')];

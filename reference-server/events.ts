@@ -33,18 +33,12 @@ export async function readEvents(
   after: bigint,
   limit: number,
 ): Promise<StoredEvent[]> {
-  const rows = await connections.query<Record<'sequence' | 'tenant' | 'id' | 'test_time' | 'json', string>>({
-    text: `SELECT sequence::text, tenant::text, id::text, test_time, json FROM event
+  const rows = await connections.query<Record<keyof StoredEvent, string>>({
+    text: `SELECT sequence::text, tenant::text AS "tenantId", id::text, test_time AS "testTime", json FROM event
            WHERE tenant = $1 AND event.sequence > $2 ORDER BY event.sequence LIMIT $3`,
     values: [tenantId, String(after), limit],
   });
-  return rows.map(({ sequence, tenant, id, test_time, json }) => ({
-    sequence: BigInt(sequence),
-    tenantId: tenant,
-    id,
-    testTime: test_time,
-    json,
-  }));
+  return rows.map((row) => ({ ...row, sequence: BigInt(row.sequence) }));
 }
 
 const BATCH = 10_000;

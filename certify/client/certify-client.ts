@@ -1,10 +1,10 @@
 /** Plays the situations against a client, and builds the report. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { CERTIFICATE_FILE } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { temporaryFolder } from '../../engine/files.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report/report.ts';
@@ -36,44 +36,40 @@ type Row = { readonly result: SituationResult; readonly played?: Played };
 
 /** Throws a UsageError if the client cannot be started. */
 export async function certifyClient(client: Client, options: Options): Promise<ClientReport> {
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-client-'));
+  await using directory = await temporaryFolder('screenings-client');
   const startedAt = new Date();
   const began = performance.now();
-  try {
-    const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
-    const clientSecret = randomBytes(24).toString('hex');
-    const redactor = createRedactor([clientSecret]);
-    const context = { client, options, directory, clientSecret, redactor };
-    const rows = new Map<string, Row>();
-    const put = async (situation: Situation): Promise<void> => {
-      rows.set(situation.name, await play(situation, context));
-    };
-    // A client that fails the plain walk cannot pass any other situation.
-    const first = chosen.find(({ name }) => name === SITUATIONS[0]!.name);
-    if (first) await put(first);
-    const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
-    const others = chosen.filter((situation) => situation !== first);
-    if (basis) {
-      const reason = `${first.name} must end with exit status 0 first`;
-      for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
-    } else {
-      await mapConcurrently(slowestFirst(others), put, options.concurrency);
-    }
-    const all = chosen.map(({ name }) => rows.get(name)!);
-    const played = all.flatMap((row) => row.played ?? []);
-    const situations = [...withNeeds(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
-    return {
-      ...verdictOf(situations),
-      kit: options.kit,
-      selection: options.only && chosen.map(({ name }) => name),
-      client: options.name,
-      startedAt: startedAt.toISOString(),
-      durationMs: Math.round(performance.now() - began),
-      situations,
-    };
-  } finally {
-    await rm(directory, { recursive: true, force: true });
+  const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
+  const clientSecret = randomBytes(24).toString('hex');
+  const redactor = createRedactor([clientSecret]);
+  const context = { client, options, directory: directory.path, clientSecret, redactor };
+  const rows = new Map<string, Row>();
+  const put = async (situation: Situation): Promise<void> => {
+    rows.set(situation.name, await play(situation, context));
+  };
+  // A client that fails the plain walk cannot pass any other situation.
+  const first = chosen.find(({ name }) => name === SITUATIONS[0]!.name);
+  if (first) await put(first);
+  const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
+  const others = chosen.filter((situation) => situation !== first);
+  if (basis) {
+    const reason = `${first.name} must end with exit status 0 first`;
+    for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
+  } else {
+    await mapConcurrently(slowestFirst(others), put, options.concurrency);
   }
+  const all = chosen.map(({ name }) => rows.get(name)!);
+  const played = all.flatMap((row) => row.played ?? []);
+  const situations = [...withNeeds(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
+  return {
+    ...verdictOf(situations),
+    kit: options.kit,
+    selection: options.only && chosen.map(({ name }) => name),
+    client: options.name,
+    startedAt: startedAt.toISOString(),
+    durationMs: Math.round(performance.now() - began),
+    situations,
+  };
 }
 
 interface Context {
@@ -132,16 +128,13 @@ async function perform(
   const staged = situation.stage(world.serverClock);
   await using stage = await openStage(staged, world, clientSecret, options.port);
   const { recorder } = stage;
-  const file = async (name: string, text: string): Promise<string> => {
-    const path = join(directory, `${situation.name}.${name}`);
-    await writeFile(path, text);
-    return path;
-  };
   const { events } = situation;
+  const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
+  if (eventsFile) await writeFile(eventsFile, events.map((one) => `${one}\n`).join(''));
   const given: Given = {
     ...stage.given,
-    events: events && (await file('events.ndjson', events.map((one) => `${one}\n`).join(''))),
-    trusted: staged.tlsHost && (await file('trusted.pem', SELF_SIGNED)),
+    events: eventsFile,
+    trusted: staged.tlsHost && CERTIFICATE_FILE,
   };
   const ending = new AbortController();
   const watching = new AbortController();
@@ -195,33 +188,32 @@ function withNeeds(chosen: readonly Situation[], rows: readonly Row[]): Situatio
   });
 }
 
+const optional = new Set(SITUATIONS.filter((one) => one.optional).map(({ name }) => name));
+
+/** Whether the verdict needs this situation, which could not be judged. */
+const isOpen = ({ status, level, name, reason }: SituationResult): boolean =>
+  status === 'error' ||
+  (status === 'untested' && (reason === INTERRUPTED || (level === 'MUST' && !optional.has(name))));
+
 function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; summary: string } {
-  const names = (statuses: readonly SituationResult['status'][]): string[] =>
-    situations.filter(({ status }) => statuses.includes(status)).map(({ name }) => name);
-  const optional = new Set(SITUATIONS.filter((one) => one.optional).map(({ name }) => name));
-  const open = situations.filter(
-    ({ status, level, name, reason }) =>
-      status === 'error' ||
-      (status === 'untested' && (reason === INTERRUPTED || (level === 'MUST' && !optional.has(name)))),
-  );
-  const failed = names(['fail']);
-  if (failed.length > 0)
-    return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed.join(', ')}.` };
-  if (open.length > 0) {
-    const [{ name, reason = '' }] = open as [SituationResult];
-    const others = open.length > 1 ? ` and ${open.length - 1} more` : '';
-    return {
-      verdict: 'incomplete',
-      summary: `Nothing failed, but ${name}${others} could not be judged: ${reason}`,
-    };
+  const names = (status: SituationResult['status']): string =>
+    situations
+      .filter((one) => one.status === status)
+      .map(({ name }) => name)
+      .join(', ');
+  const [failed, warned, left] = [names('fail'), names('warn'), names('untested')];
+  if (failed) return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed}.` };
+  const [first, ...others] = situations.filter(isOpen);
+  if (first) {
+    const what = `${first.name}${others.length > 0 ? ` and ${others.length} more` : ''}`;
+    const summary = `Nothing failed, but ${what} could not be judged: ${first.reason ?? ''}`;
+    return { verdict: 'incomplete', summary };
   }
-  const warned = names(['warn']);
-  const left = names(['untested']);
-  return {
-    verdict: 'conformant',
-    summary:
-      `No MUST was broken in ${situations.length - left.length} situations.` +
-      (warned.length > 0 ? ` Warnings: ${warned.join(', ')}.` : '') +
-      (left.length > 0 ? ` Not shown: ${left.join(', ')}.` : ''),
-  };
+  const shown = situations.filter(({ status }) => status !== 'untested').length;
+  const parts = [
+    `No MUST was broken in ${shown} situations.`,
+    ...(warned ? [`Warnings: ${warned}.`] : []),
+    ...(left ? [`Not shown: ${left}.`] : []),
+  ];
+  return { verdict: 'conformant', summary: parts.join(' ') };
 }

@@ -80,7 +80,7 @@ const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
   );
 
 /** Tolerance for inaccurate clocks and timers. */
-const EARLY_MS = 100;
+export const EARLY_MS = 100;
 
 /**
  * A page requested again before the time that a 429 named. Requests in flight at that moment, and those of concurrent

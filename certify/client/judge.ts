@@ -51,9 +51,12 @@ function whyUntested(situation: Situation, play: Play): string | undefined {
 const UNSEEN = 'the collected screenings are unknown: redirect the output of the client to the printed file';
 export const INTERRUPTED = 'the run was interrupted';
 
+const lastWords = ({ stderr }: Play['ended']): string | undefined =>
+  stderr.trim().split('\n').at(-1)?.slice(0, 300);
+
 /** A client without requests is untested; the reason contains how it ended. */
 function silent({ ended, stopped }: Play): string {
-  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 300);
+  const said = lastWords(ended);
   const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
   return `the client sent no request, and ${end}${said ? `: ${said}` : ''}`;
 }
@@ -65,12 +68,9 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   if (ended.status !== undefined && ended.status !== 0) return [];
   if (!impossible) return collectionFindings(play);
   if (ended.status === undefined) return [];
-  return unless(
-    false,
-    'an exit status other than 0: the window could not be collected',
-    `exit status 0 with ${several(printed.screenings.length, 'screening')}`,
-    pageRequests(requests).slice(-3),
-  );
+  const received = `exit status 0 with ${several(printed.screenings.length, 'screening')}`;
+  const expected = 'an exit status other than 0: the window could not be collected';
+  return [finding(expected, received, pageRequests(requests).slice(-3))];
 }
 
 /** A client that had to be stopped; a warning if it may have been backing off: the server failed, or it must not connect. */
@@ -96,7 +96,7 @@ function endFindings({ impossible }: Situation, { requests, stopped }: Play): re
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
   const { ended, requests, stopped } = play;
   if (stopped || impossible || !ended.status) return undefined;
-  const said = ended.stderr.trim().split('\n').at(-1)?.slice(0, 200);
+  const said = lastWords(ended);
   return finding(
     'the window to be collected whole',
     `exit status ${ended.status}${said ? `: ${said}` : ''}`,

@@ -2,7 +2,6 @@
 import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
@@ -88,23 +87,20 @@ test('stops a client that hangs, and reports it', FULL, async () => {
 
 test('--listen waits for a client that is started with the printed values', FULL, async () => {
   const args = ['--listen', String(await freePort()), '--only', 'plain-walk', '--report-dir', directory];
-  const child = spawn(process.execPath, ['--import', 'tsx', 'certify/client/main.ts', ...args], {
-    cwd: ROOT,
-    env: { ...process.env, NO_COLOR: '1' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const over = once(child, 'close');
   let printed = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    printed += chunk.toString();
-    const then = /^# then: YOUR-CLIENT (> .*)$/m.exec(printed)?.[1];
-    if (!then) return;
-    child.stdout.removeAllListeners('data').resume();
-    const lines = printed.split('\n').filter((line) => line.startsWith('export '));
-    const script = [...lines, `python3 ${CLIENTS}/client.py ${then}`].join('\n');
-    spawn('sh', ['-c', script], { cwd: ROOT, stdio: 'ignore' });
-  });
-  expect((await over)[0]).toBe(0);
+  let isStarted = false;
+  const { status } = await runInChild('certify/client/main.ts', args, {}, ({ stdout }) =>
+    stdout?.on('data', (chunk: Buffer) => {
+      printed += chunk.toString();
+      const then = /^# then: YOUR-CLIENT (> .*)$/m.exec(printed)?.[1];
+      if (!then || isStarted) return;
+      isStarted = true;
+      const lines = printed.split('\n').filter((line) => line.startsWith('export '));
+      const script = [...lines, `python3 ${CLIENTS}/client.py ${then}`].join('\n');
+      spawn('sh', ['-c', script], { cwd: ROOT, stdio: 'ignore' });
+    }),
+  );
+  expect(status).toBe(0);
   const report = JSON.parse(await readFile(join(directory, 'client.json'), 'utf8')) as ClientReport;
   expect(report.situations.find(({ name }) => name === 'plain-walk')!.status).toBe('pass');
 });

@@ -49,11 +49,8 @@ export class Recorder {
   private startedMs = 0;
   private readonly asked = new Map<string, number>();
   private readonly served = new Set<string>();
-  private readonly clock: Clock;
 
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Milliseconds since the client was started. */
   now(): number {

@@ -71,16 +71,10 @@ export async function openStage(
   clientSecret: string,
   port = 0,
 ): Promise<Stage> {
-  const { server = {}, window, pageSize } = options;
+  const { server = {}, window, pageSize, tlsHost } = options;
   const { pathPrefix = '' } = server;
-  const listeners: Listener[] = [];
-  const open = async (wanted: number): Promise<Listener> => {
-    const listener = await world.listen(wanted, options.tlsHost);
-    listeners.push(listener);
-    return listener;
-  };
-  const api = await open(port);
-  const auth = server.separateOrigins ? await open(0) : api;
+  const api = await world.listen(port, tlsHost);
+  const auth = server.separateOrigins ? await world.listen(0, tlsHost) : api;
   const recorder = new Recorder(world.clock);
   const given: Given = {
     baseUrl: `${api.origin}${pathPrefix}`,
@@ -88,21 +82,19 @@ export async function openStage(
     clientId: `consumer-${randomUUID().slice(0, 8)}`,
     clientSecret: options.clientSecret ?? clientSecret,
     tenantId: TENANT,
-    from: window.from,
-    to: window.to,
-    pageSize,
+    ...{ ...window, pageSize },
   };
   const parts = partsOf(given, options, world.serverClock);
   const service = createService(server.wrapParts?.(parts) ?? parts);
   const played = (options.grantsOneScope ? {} : grantingAll).wrapHandler?.(service) ?? service;
   const watched = recorder.watch(bypassHead(server.wrapHandler?.(played) ?? played, service), api.origin);
-  api.handle(server.separateOrigins ? onlyWhere((path) => !isTokenPath(path), watched) : watched);
+  api.handle(auth === api ? watched : onlyWhere((path) => !isTokenPath(path), watched));
   if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
   return {
     given,
     recorder,
     async [Symbol.asyncDispose]() {
-      await Promise.all(listeners.map((listener) => listener.stop()));
+      await Promise.all([api.stop(), ...(auth === api ? [] : [auth.stop()])]);
     },
   };
 }
@@ -121,27 +113,20 @@ export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
 /** Says that every requested scope is granted. */
 const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(request).join(' ') }));
 
-function partsOf(
-  given: Given,
-  { screenings, server = {}, mostItems }: StageOptions,
-  clock: Clock,
-): ServiceParts {
+function partsOf(given: Given, options: StageOptions, clock: Clock): ServiceParts {
   const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
+  const { screenings, mostItems, server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {} } = options;
   const store = createMemoryStore(new Map([[tenantId, screenings]]));
   const grantTypes = ['client_credentials'];
   const client = { clientId, tenantId, scopes: [OFFERED_SCOPE], grantTypes, suspended: false };
+  const named = { issuer: authUrl, audience: baseUrl };
   return {
-    baseUrl,
-    authUrl,
-    pathPrefix: server.pathPrefix ?? '',
-    issuer: authUrl,
-    audience: baseUrl,
-    tokenLifetimeSeconds: server.tokenLifetimeSeconds ?? 3600,
+    ...{ baseUrl, authUrl, pathPrefix, ...named, tokenLifetimeSeconds },
     store: {
       ...store,
       page: (query) => store.page({ ...query, pageSize: Math.min(query.pageSize, mostItems) }),
     },
-    tokens: createTokenIssuer({ issuer: authUrl, audience: baseUrl }),
+    tokens: createTokenIssuer(named),
     clients: {
       authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
     },

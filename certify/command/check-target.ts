@@ -15,27 +15,21 @@ import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { kitOptions } from '../certify.ts';
 import { visible } from '../render/markup.ts';
 
-function missingSupplies({
-  clients,
-  events,
-  rateLimit,
-  fault,
-  notApplicable = {},
-  expiredToken,
-  keepToken,
-}: Target): Record<RequirementClass, string | undefined> {
-  const names = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const).filter(
-    (name) => !clients[name] && !notApplicable[name],
-  );
+/** What to supply for each class; undefined if nothing is missing. */
+function missingSupplies(target: Target): Record<RequirementClass, string | undefined> {
+  const { clients, notApplicable = {}, expiredToken, keepToken } = target;
+  const provisioning = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const)
+    .filter((name) => !clients[name] && !notApplicable[name])
+    .map((name) => `clients.${name}`);
+  const unless = (given: unknown, members: string) => (given ? undefined : `supply ${members}`);
   return {
     core: undefined,
-    isolation: clients.secondTenant ? undefined : 'supply clients.secondTenant',
-    provisioning:
-      names.length > 0 ? `supply ${names.map((name) => `clients.${name}`).join(', ')}` : undefined,
-    expiry: (expiredToken ?? keepToken) ? undefined : 'supply expiredToken or keepToken',
-    'rate-limit': rateLimit ? undefined : 'supply rateLimit.probe',
-    failure: fault ? undefined : 'supply fault.start and fault.stop',
-    events: events ? undefined : 'supply events',
+    isolation: unless(clients.secondTenant, 'clients.secondTenant'),
+    provisioning: unless(provisioning.length === 0, provisioning.join(', ')),
+    expiry: unless(expiredToken ?? keepToken, 'expiredToken or keepToken'),
+    'rate-limit': unless(target.rateLimit, 'rateLimit.probe'),
+    failure: unless(target.fault, 'fault.start and fault.stop'),
+    events: unless(target.events, 'events'),
   };
 }
 

@@ -22,12 +22,12 @@ import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
 import { shellWord } from '../../engine/run/evidence/evidence.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-/** Modes that print or write something instead of certifying. */
-type Mode = 'list' | 'explain' | 'init' | 'check-target';
-
 export interface Options {
-  readonly mode?: Mode | undefined;
+  // Modes that print or write something instead of certifying; at most one is set.
+  readonly list?: true;
   readonly explain?: string;
+  readonly init?: true;
+  readonly checkTarget?: true;
   readonly target?: string;
   readonly baseUrl?: string;
   readonly authUrl?: string;
@@ -73,11 +73,11 @@ const SENDING = [
   'failFast',
 ];
 
-const MODES = { list: 'list', explain: 'explain', init: 'init', checkTarget: 'check-target' } as const;
+const MODES = ['list', 'explain', 'init', 'checkTarget'];
 
 const mode = (flag: string, about: string): Option => {
   const option = new Option(`--${flag}`, about);
-  return option.conflicts(Object.keys(MODES).filter((name) => name !== option.attributeName()));
+  return option.conflicts(MODES.filter((name) => name !== option.attributeName()));
 };
 
 const parserOf = (): Command =>
@@ -155,7 +155,7 @@ const parserOf = (): Command =>
     .addHelpText('after', EXIT_HELP);
 
 /** The options as commander returns them, before values that depend on several flags are derived. */
-type Flags = Omit<Options, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
+type Flags = Omit<Options, 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
   Partial<Pick<KitOptions, 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry'>> & {
     readonly require?: string;
     readonly failFast?: true;
@@ -164,7 +164,7 @@ type Flags = Omit<Options, 'mode' | 'require' | 'failFast' | 'deadlineMs' | 'fai
     readonly timeout?: number;
     /** Seconds. */
     readonly deadline?: number;
-  } & { readonly [mode in keyof typeof MODES]?: true | string };
+  };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */
 export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): Options | undefined {
@@ -177,10 +177,8 @@ export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): O
   const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, ...others } = rest;
   if (failOn && !flags.baseline && !flags.knownFailures && !flags.history)
     throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
-  const chosen = Object.keys(MODES).find((name) => name in flags) as keyof typeof MODES | undefined;
   return {
     ...others,
-    mode: chosen && MODES[chosen],
     require: classes(require, flags.only),
     failFast,
     ...(deadline === undefined ? {} : { deadlineMs: 1000 * deadline }),

@@ -41,7 +41,8 @@ export interface Io {
 }
 
 export async function run(options: Options, io: Io): Promise<number> {
-  if (options.mode) return runMode(options, io);
+  const ended = await runMode(options, io);
+  if (ended !== undefined) return ended;
   const { at, output } = io;
   const given = await readInputs(options, io);
   await prepareDirectory(at(options.reportDir));
@@ -74,23 +75,16 @@ async function startedReference(
 /** Reads the files of the flags before anything is sent. */
 async function readInputs(options: Options, { at }: Io) {
   const { baseline, history, fromHar, knownFailures, sign, target } = options;
+  const ifGiven = async <T>(path: string | undefined, read: (path: string) => Promise<T>) =>
+    path === undefined ? undefined : read(at(path));
   return {
-    baseline:
-      baseline !== undefined
-        ? await readBaseline(at(baseline))
-        : history === undefined
-          ? undefined
-          : await lastRun(at(history)),
-    recording:
-      fromHar === undefined
-        ? undefined
-        : // The addresses of the target file select the service in a recording.
-          await readHar(at(fromHar), target === undefined ? undefined : await loadTarget(at(target))),
-    known: knownFailures === undefined ? undefined : await readKnownFailures(at(knownFailures)),
-    key:
-      sign === undefined
-        ? undefined
-        : readKey(await readText(at(sign), '--sign'), `--sign: ${at(sign)}`, 'private'),
+    baseline: await (baseline === undefined ? ifGiven(history, lastRun) : ifGiven(baseline, readBaseline)),
+    // The addresses of the target file select the service in a recording.
+    recording: await ifGiven(fromHar, async (path) => readHar(path, await ifGiven(target, loadTarget))),
+    known: await ifGiven(knownFailures, readKnownFailures),
+    key: await ifGiven(sign, async (path) =>
+      readKey(await readText(path, '--sign'), `--sign: ${path}`, 'private'),
+    ),
   };
 }
 
@@ -180,24 +174,20 @@ async function runAgain(session: Session, first: Run): Promise<number> {
   return interruptedStatus() ?? status;
 }
 
-async function runMode(options: Options, io: Io): Promise<number> {
-  const { mode, explain: name = '', target = 'target.json' } = options;
-  const { input, output, at, signal, interruptedStatus } = io;
-  if (mode === 'check-target') {
-    const { lines, usable } = await checkTarget(await targetOf(options, io), {
-      ...options.kit,
-      signal,
-    });
+/** Prints or writes what a mode asks for. Returns the exit status; undefined without a mode. */
+async function runMode(options: Options, io: Io): Promise<number | undefined> {
+  const { list: isList, explain: name, init: isInit, target = 'target.json' } = options;
+  const { output, at, signal, interruptedStatus } = io;
+  if (options.checkTarget) {
+    const target = await targetOf(options, io);
+    const { lines, usable } = await checkTarget(target, { ...options.kit, signal });
     if (interruptedStatus() === undefined) output.write(`${lines.join('\n')}\n`);
     return interruptedStatus() ?? (usable ? 0 : EXIT.incomplete);
   }
-  output.write(
-    mode === 'list'
-      ? list()
-      : mode === 'explain'
-        ? explain(name, output.columns)
-        : await init(at(target), target, { input, output }),
-  );
+  if (isList) output.write(list());
+  else if (name !== undefined) output.write(explain(name, output.columns));
+  else if (isInit) output.write(await init(at(target), target));
+  else return undefined;
   return 0;
 }
 

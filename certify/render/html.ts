@@ -14,6 +14,7 @@ import {
   untestedByReason,
   VERDICT_STATUS,
   VERDICT_WORD,
+  type Cause,
   type Entry,
   type Results,
   type Table,
@@ -22,8 +23,7 @@ import {
   type Item,
   pastable,
 } from './results.ts';
-import { SCRIPT, page } from './style.ts';
-import { TIMELINE_STYLE } from './pictures.ts';
+import { page, textOf } from './style.ts';
 
 const LONGEST_TEXT = 2_000;
 
@@ -58,6 +58,9 @@ const part = (id: string, title: string, content: Markup | readonly Markup[]): M
 ${content}</section>
 `;
 
+const causeHtml = ({ root, title, lines }: Cause): Markup =>
+  markup`<article><h3><a class="id" href="#${root}">${root}</a> ${prose(title)}</h3><dl class="evidence">${lines.map(evidenceRow)}</dl></article>`;
+
 function header(results: Results): Markup {
   const { kind, title, kit, verdict, causes, changes } = results;
   return markup`<header>
@@ -66,14 +69,7 @@ function header(results: Results): Markup {
 <p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
 <p class="lead">${prose(clip(results.summary, LONGEST_TEXT))}</p>
 ${results.remarks.map(([name, text]) => markup`<p class="note"><strong>${capital(name)}:</strong> ${clip(text, LONGEST_TEXT)}</p>`)}
-${part(
-  'causes',
-  'By cause',
-  causes.map(
-    ({ root, title: holds, lines }) =>
-      markup`<article><h3><a class="id" href="#${root}">${root}</a> ${prose(holds)}</h3><dl class="evidence">${lines.map(evidenceRow)}</dl></article>`,
-  ),
-)}
+${part('causes', 'By cause', causes.map(causeHtml))}
 ${bar(results)}
 ${part('changed', 'What changed', changes.length === 0 ? [] : facts(changes))}
 ${facts([
@@ -129,22 +125,15 @@ function filters({ items, noun }: Results): Markup {
     markup`<label${values.length === 0 && markup` hidden`}>${label} <select name="${name}"><option value="">all</option>${values.map(
       ([value, text]) => markup`<option value="${value}">${text}</option>`,
     )}</select></label>`;
-  const classes = [...new Set(items.flatMap((item) => item.class ?? []))];
+  const bySection = sections(items).map(({ name, title }): Entry => [name, `${name} ${title}`]);
+  const byClass = [...new Set(items.flatMap((item) => item.class ?? []))].map((name): Entry => [name, name]);
   return markup`<form id="filters" class="noprint" hidden>
 <fieldset><legend>Status</legend>${STATUSES.map(
     (status) =>
       markup`<label><input type="checkbox" name="status" value="${status}" checked> ${statusChip(status)} ${counted[status]}</label>`,
   )}</fieldset>
-<p>${options(
-    'Section',
-    'section',
-    sections(items).map(({ name, title }) => [name, `${name} ${title}`]),
-  )}
-${options(
-  'Class',
-  'class',
-  classes.map((name) => [name, name]),
-)}
+<p>${options('Section', 'section', bySection)}
+${options('Class', 'class', byClass)}
 <label>Text <input type="search" name="text" size="16" autocomplete="off"></label>
 <button type="reset">Reset</button> <button type="button" id="open-all">Open all</button> <button type="button" id="close-all">Close all</button></p>
 <p id="shown" class="muted" role="status" data-noun="${noun}s"></p>
@@ -225,76 +214,15 @@ ${blocks
 `;
 }
 
-const ITEM_STYLE = `${TIMELINE_STYLE}
-details.requirement{border-bottom:1px solid var(--border)}
-details.requirement>summary{display:grid;grid-template-columns:1rem 6.4rem 15.5rem 1fr;gap:.15rem .6rem;align-items:baseline;padding:.45rem .3rem;cursor:pointer;list-style:none}
-details.requirement>summary::-webkit-details-marker{display:none}
-details.requirement>summary::before{content:"▸";color:var(--muted)}
-details.requirement[open]>summary::before{content:"▾"}
-details.requirement>summary:hover{background:var(--surface)}
-details.requirement:target>summary{box-shadow:inset 3px 0 var(--link)}
-summary .chip{justify-self:start}
-summary h4{font-weight:600;overflow-wrap:anywhere}
-.inside{padding:.1rem 0 1.2rem 2rem;font-size:.95rem}
-.inside h5{margin:1.2rem 0 .2rem;font-size:.9rem;color:var(--muted)}
-.evidence{display:grid;grid-template-columns:5.5rem minmax(0,1fr);gap:.45rem 1rem;margin:.6rem 0;padding:.9rem 1rem;background:var(--surface);border-radius:8px}
-.evidence dt{color:var(--muted);font-size:.86rem;padding-top:.1rem}
-.evidence dd{margin:0;min-width:0}
-.evidence p{margin:0}
-.evidence pre{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;max-height:22rem;overflow-y:auto}
-.evidence ol{margin:0;padding-left:1.2rem}
-@media (max-width:56rem){
-  details.requirement>summary{grid-template-columns:1rem 6.4rem 1fr}
-  summary .title{grid-column:2/-1}
-}
-@media (max-width:34rem){
-  .inside{padding-left:0}
-  details.requirement>summary{grid-template-columns:1rem minmax(0,1fr)}
-  summary h4,summary .title{grid-column:2/-1}
-  .evidence{grid-template-columns:minmax(0,1fr);gap:.1rem}
-  .evidence dd{margin-bottom:.6rem}
-}
-@media print{
-  details.requirement{break-inside:avoid}
-  details.requirement[open]{break-inside:auto}
-  details.requirement>summary{grid-template-columns:6.2rem 15rem 1fr;font-size:.92em}
-  details.requirement>summary .title{grid-column:auto}
-  details.requirement>summary::before{display:none}
-  .inside{padding-left:0}
-  .evidence{background:none;border:1px solid var(--border);break-inside:avoid}
-  .evidence pre{max-height:none}
-}
-`;
-
 // -- the page -------------------------------------------------------------------------------------
-
-const STYLE = `
-.name{overflow-wrap:anywhere}
-nav{margin-top:.8rem}
-#filters{margin:1rem 0;padding:.8rem 1rem;border:1px solid var(--border);border-radius:8px;background:var(--surface)}
-#filters p{margin:.5rem 0 0}
-fieldset{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;border:0;margin:0;padding:0}
-legend{float:left;margin-right:1.2rem}
-#filters label{white-space:nowrap;margin-right:.6rem}
-.changed .facts dd{font-weight:600}
-.causes article{margin:1rem 0;padding:.2rem 1rem .8rem;border:1px solid var(--border);border-left:4px solid var(--fail);border-radius:8px;background:var(--surface)}
-.causes h3{font-weight:400;font-size:1rem}
-.listed{margin:0;padding:0;list-style:none}
-.listed li{display:grid;grid-template-columns:17rem minmax(0,1fr);gap:.1rem .8rem;padding:.4rem 0;border-bottom:1px solid var(--border);overflow-wrap:anywhere}
-.listed li>span:first-child{grid-column:1/-1}
-h3 .muted{font-weight:400;font-size:.86rem}
-footer{margin-top:3rem;color:var(--muted);font-size:.88rem}
-@media (max-width:44rem){.listed li{grid-template-columns:minmax(0,1fr)}}
-@media print{.listed li,tr{break-inside:avoid}}
-${ITEM_STYLE}`;
 
 export function html(results: Results): string {
   const { verdict, tables, noun, files } = results;
   return page({
     title: `${VERDICT_WORD[verdict]}: ${clip(results.title, 200)}`,
     status: VERDICT_STATUS[verdict],
-    style: STYLE,
-    script: SCRIPT,
+    style: textOf('report.css'),
+    script: textOf('report.js'),
     body: markup`<a class="skip" href="#items">Skip to the ${noun}s</a>
 ${header(results)}
 <main>

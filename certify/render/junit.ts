@@ -45,12 +45,15 @@ const className = (section: string): string => `${section.replaceAll('.', '-')} 
 function testcase(results: Results, item: Item): Markup {
   const names = markup`classname="${className(item.section)}" name="${item.id}" time="${seconds(item.durationMs)}"`;
   const inside = outcome(results, item);
-  return inside ? markup`<testcase ${names}>${inside}</testcase>` : markup`<testcase ${names}/>`;
+  return inside ? markup`    <testcase ${names}>${inside}</testcase>\n` : markup`    <testcase ${names}/>\n`;
 }
 
 /** Most viewers show skipped tests as green, so an incomplete run adds an error. */
 const verdictCase = ({ summary }: Results): Markup =>
-  markup`<testcase classname="verdict" name="the run is complete" time="0.000"><error type="incomplete" message="${clip(oneLine(summary), 500)}"/></testcase>`;
+  markup`    <testcase classname="verdict" name="the run is complete" time="0.000"><error type="incomplete" message="${clip(oneLine(summary), 500)}"/></testcase>\n`;
+
+const property = (name: string, value: string): Markup =>
+  markup`      <property name="${name}" value="${value}"/>\n`;
 
 export function junit(results: Results): string {
   const { items, verdict, kit, durationMs } = results;
@@ -67,26 +70,14 @@ export function junit(results: Results): string {
     ...results.changes,
     ['replay', results.replay ?? ''],
   ] as const;
+  const rows = properties
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => property(name, clip(oneLine(value), LONGEST_PROPERTY)));
   return `${markup`<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="${oneLine(kit.name)}" ${totals}>
   <testsuite name="${clip(oneLine(results.title), 200)}" timestamp="${results.startedAt}" ${totals}>
     <properties>
-${properties
-  .filter(([, value]) => value !== '')
-  .map(
-    ([
-      name,
-      value,
-    ]) => markup`      <property name="${name}" value="${clip(oneLine(value), LONGEST_PROPERTY)}"/>
-`,
-  )}    </properties>
-${
-  incomplete > 0 &&
-  markup`    ${verdictCase(results)}
-`
-}${items.map(
-    (item) => markup`    ${testcase(results, item)}
-`,
-  )}  </testsuite>
+${rows}    </properties>
+${incomplete > 0 && verdictCase(results)}${items.map((item) => testcase(results, item))}  </testsuite>
 </testsuites>`}\n`;
 }

@@ -23,10 +23,7 @@ export function clip(text: string, limit: number): string {
 }
 
 export class Markup {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
+  constructor(readonly text: string) {}
   toString(): string {
     return this.text;
   }

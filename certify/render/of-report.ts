@@ -1,6 +1,7 @@
 /** Converts the report on a service to results. */
 import type { Failure, Report, RequirementResult, Diagnosis } from '../report/report.ts';
 import {
+  commands,
   countsText,
   limitedTo,
   messageLines,
@@ -128,14 +129,14 @@ function itemOf(report: Report, result: RequirementResult): Item {
         : [
             withoutEmpty([
               words(status === 'error' ? 'kit error' : 'reason', reason),
-              { label: 'replay', texts: [replayCommand(report, id)], kind: 'command' },
+              commands('replay', replayCommand(report, id)),
             ]),
           ],
   };
 }
 
 /** Classes by state: `exercised: core, isolation; untested: events`. */
-export function classesText({ classes, declared = [] }: Report): string {
+export function classesText({ classes, declared = [] }: Pick<Report, 'classes' | 'declared'>): string {
   const texts = (['exercised', 'partly', 'untested'] as const).flatMap((state) => {
     const names = Object.entries(classes).filter(([, is]) => is === state);
     return names.length > 0 ? [`${state}: ${names.map(([name]) => name).join(', ')}`] : [];
@@ -236,14 +237,9 @@ function evidence(
     words('case', ...scriptLines(counterexample ?? {})),
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
     words('seen', seen.filter(Boolean).join(', ')),
-    ...(index === 0
-      ? [
-          words('look at', ...lookAt),
-          { label: 'replay', texts: [replayCommand(report, id)], kind: 'command' } as const,
-        ]
-      : []),
-    { label: 'curl', texts: [failure.curl], kind: 'command' },
-    { label: 'walk', texts: [String(counterexample?.['walk'] ?? '')], kind: 'command' },
+    ...(index === 0 ? [words('look at', ...lookAt), commands('replay', replayCommand(report, id))] : []),
+    commands('curl', failure.curl),
+    commands('walk', String(counterexample?.['walk'] ?? '')),
   ]);
 }
 
@@ -276,7 +272,7 @@ function causeOf(
           words('why', likest.why),
           words('fix', fix),
           { label: 'right', texts: right, kind: 'exchange' } as const,
-          { label: 'explain', texts: [explainCommand(likest.name)], kind: 'command' } as const,
+          commands('explain', explainCommand(likest.name)),
         ]
       : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
   ]);

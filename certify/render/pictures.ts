@@ -104,17 +104,6 @@ const table = (entries: readonly TimelineEntry[]): Markup =>
         markup`<tr><td class="number">${(entry.atMs / 1000).toFixed(3)} s</td><td class="id">${clip(entry.request, 600)}</td><td>${entry.token ?? ''}</td><td class="number ${kindOf(entry)}">${answerText(entry.status)}</td><td class="number">${entry.tookMs === undefined ? '' : `${entry.tookMs} ms`}</td></tr>`,
     )}</tbody></table></div>${entries.length > MOST_ROWS && markup`<p class="muted">${entries.length - MOST_ROWS} more are in client.json.</p>`}</details>`;
 
-export const TIMELINE_STYLE = `
-.timeline{display:block;width:100%;min-width:34rem;height:auto;margin:.6rem 0}
-.timeline rect{fill:currentColor;fill-opacity:.85}
-.timeline .grid{stroke:var(--border)}
-.timeline text{fill:var(--muted);font-size:13px;font-family:inherit}
-.timeline .lane{fill:var(--text)}
-.requests summary{cursor:pointer;color:var(--muted);font-size:.9rem}
-.requests table{font-size:.88rem}
-.requests td.id{overflow-wrap:anywhere;min-width:20rem}
-`;
-
 // -- where a walk breaks ---------------------------------------------------------------------------
 
 const MARK_WORDS = { repeated: 'comes again', missing: 'is missing', misplaced: 'is out of order' } as const;

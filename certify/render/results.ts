@@ -202,6 +202,12 @@ export const words = (label: string, ...texts: readonly string[]): EvidenceLine 
   kind: 'words',
 });
 
+export const commands = (label: string, ...texts: readonly string[]): EvidenceLine => ({
+  label,
+  texts,
+  kind: 'command',
+});
+
 /** Expected and received as separate lines; the whole message as `found` if it compares nothing. */
 export const messageLines = ({
   message,

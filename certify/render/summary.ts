@@ -1,6 +1,7 @@
 /** Renders the report in Markdown, for the summary page of a CI job. */
 import { clip, escape, oneLine } from './markup.ts';
 import {
+  commands,
   countsText,
   durationText,
   factsOf,
@@ -98,11 +99,6 @@ export function summary(results: Results): string {
   const untested = untestedByReason(results).map(
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
   );
-  const command = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-    label,
-    texts,
-    kind: 'command',
-  });
   const parts: readonly (string | false | undefined)[] = [
     `# ${STATUS_MARK[VERDICT_STATUS[verdict]]} ${VERDICT_WORD[verdict]}: ${words(results.title)}`,
     words(results.summary, 2000),
@@ -136,7 +132,7 @@ export function summary(results: Results): string {
       ? []
       : [
           '## Again',
-          evidence([command('replay', results.replay), command('token', ...results.tokenCommands)]),
+          evidence([commands('replay', results.replay), commands('token', ...results.tokenCommands)]),
         ]),
   ];
   return `${parts.filter(Boolean).join('\n\n')}\n`;

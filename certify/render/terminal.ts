@@ -3,6 +3,7 @@ import pc from 'picocolors';
 import type { Status } from '../report/report.ts';
 import { clip, oneLine } from './markup.ts';
 import {
+  commands,
   countsText,
   durationText,
   factsOf,
@@ -55,21 +56,17 @@ function paintStatus({ colors }: Pen, status: Status): (text: string) => string 
 
 /** `id  LEVEL  title  §section`, with the title wrapped in its column. */
 function heading(pen: Pen, item: Item): readonly string[] {
+  const { width, colors } = pen;
+  const paint = paintStatus(pen, item.status);
   const start = `${item.id}  ${item.level}  `;
   const section = `  §${item.section}`;
-  const room = pen.width - start.length - section.length;
-  if (room < 24) {
-    const paint = paintStatus(pen, item.status);
-    return [
-      `${paint(pen.colors.bold(item.id))}  ${paint(item.level)}${pen.colors.dim(section)}`,
-      ...wrap(item.title, pen.width - 2).map((line) => `  ${line}`),
-    ];
-  }
+  const painted = `${paint(colors.bold(item.id))}  ${paint(item.level)}`;
+  const room = width - start.length - section.length;
+  if (room < 24)
+    return [`${painted}${colors.dim(section)}`, ...wrap(item.title, width - 2).map((line) => `  ${line}`)];
   const [first = '', ...more] = wrap(item.title, room);
-  const gap = ' '.repeat(Math.max(0, pen.width - start.length - first.length - section.length));
-  const paint = paintStatus(pen, item.status);
   return [
-    `${paint(pen.colors.bold(item.id))}  ${paint(item.level)}  ${first}${gap}${pen.colors.dim(section)}`,
+    `${painted}  ${first.padEnd(room)}${colors.dim(section)}`,
     ...more.map((line) => ' '.repeat(start.length) + line),
   ];
 }
@@ -142,7 +139,7 @@ function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[]
 export function terminal(results: Results, options: TerminalOptions = {}): string {
   const width = Math.min(WIDEST, Math.max(NARROWEST, options.columns ?? USUAL));
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
-  const tokens = { label: 'token', texts: results.tokenCommands, kind: 'command' } as const;
+  const tokens = commands('token', ...results.tokenCommands);
   const lines = [
     ...ofStatus(results, 'fail').flatMap((item) => broken(pen, item)),
     ...ofStatus(results, 'error').flatMap((item) => broken(pen, item)),

@@ -2,15 +2,15 @@
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { once as onceEmitted } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
-import pg from 'pg';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
+import { once } from '../store/connections.ts';
 import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
@@ -41,7 +41,7 @@ const test = base.extend<{ run: Run }>({
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, ...env },
       });
-      const ended = once(child, 'exit').then(([status]) => status as number | null);
+      const ended = onceEmitted(child, 'exit').then(([status]) => status as number | null);
       ends.push(() => {
         child.kill('SIGTERM');
         return ended;
@@ -192,10 +192,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
       .map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
     expect([...new Set(data)]).toEqual(acknowledged.map((line) => JSON.stringify(line)));
   } finally {
-    const client = new pg.Client({ connectionString: url.href });
-    await client.connect();
-    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
-    await client.end();
+    await once(url.href, `DROP SCHEMA IF EXISTS ${schema} CASCADE`);
   }
 });
 

@@ -71,13 +71,11 @@ async function writeTarget(
 ): Promise<Outage | undefined> {
   const { directory, prefix } = filesOf(path);
   // Reads the datasets, which may be large, only for a fault.
-  const { content, outage, notSerializable } = fault?.target
+  const { content, outage } = fault?.target
     ? await changedTarget(target, fault.target, join(directory, prefix))
-    : { content: { ...target }, outage: undefined, notSerializable: [] };
+    : { content: { ...target } };
   await writeTargetFile(path, content);
   say(`target file: ${path}`);
-  for (const name of notSerializable)
-    say(`the fault changes "${name}" in a way that a target file cannot express`);
   return outage;
 }
 

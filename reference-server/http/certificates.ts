@@ -1,8 +1,10 @@
 /** A self-signed key and certificates for tests, and TLS with them. */
 import { createPrivateKey } from 'node:crypto';
-import { connect, type AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { createServer } from 'node:tls';
-import type { Listener } from './http.ts';
+import { fileURLToPath } from 'node:url';
+import { bind, type Listener } from './http.ts';
 
 /** For localhost and for tests only: one certificate is valid until 2120, the other expired in 2020. */
 export const KEY = createPrivateKey({
@@ -15,23 +17,10 @@ export const KEY = createPrivateKey({
     d: 'AAW8HxGc_artdEL6MMsqnUdrLz2ZnV-XtUxBn_sHlfw',
   },
 }).export({ format: 'pem', type: 'pkcs8' });
-const pem = (lines: string): string => `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
-export const SELF_SIGNED = pem(`MIIBXjCCAQSgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
-c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
-CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOJ5R3tMP0RM9Zqu
-Ute+uEbyJm8LXeyif9P+18x+RjFnWNQNofdii1+EiWFz3oj+BhAjbbZymEgRCXop
-5rqlURmjRTBDMBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAMBgNVHRMEBTADAQH/MB0G
-A1UdDgQWBBTgx6Ej8STsAXJg50dOQ1R/szBHyTAKBggqhkjOPQQDAgNIADBFAiEA
-kJgQb1n5lsFclj7A0oYDZPsDg+HfRRvNeLK1S8y++ZwCIAqorrFkt5cxfi3jpzMI
-rpaFDZhyDyPnQuSvK8Rp+x4j`);
-export const EXPIRED = pem(`MIIBXDCCAQKgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
-c3QwHhcNMjAwMTAxMDAwMDAwWhcNMjAwMTAyMDAwMDAwWjAUMRIwEAYDVQQDDAls
-b2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATieUd7TD9ETPWarlLX
-vrhG8iZvC13son/T/tfMfkYxZ1jUDaH3YotfhIlhc96I/gYQI222cphIEQl6Kea6
-pVEZo0UwQzAUBgNVHREEDTALgglsb2NhbGhvc3QwDAYDVR0TBAUwAwEB/zAdBgNV
-HQ4EFgQU4MehI/Ek7AFyYOdHTkNUf7MwR8kwCgYIKoZIzj0EAwIDSAAwRQIgTC1L
-bb9ENR3BPrnmRHMebacy7/nzd9RKVGEnNLODtyQCIQC3TZk7KjGpwr0y3zJlZuKo
-IIjk/omFYS8BYn3hcMNA7g==`);
+/** The file of the first one. */
+export const CERTIFICATE_FILE = fileURLToPath(new URL('localhost.pem', import.meta.url));
+export const SELF_SIGNED = readFileSync(CERTIFICATE_FILE, 'utf8');
+export const EXPIRED = readFileSync(new URL('expired.pem', import.meta.url), 'utf8');
 
 /** Puts TLS in front of a listener without it, at `host`. The default certificate is for localhost. */
 export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
@@ -52,10 +41,7 @@ export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
   });
   // A client that rejects the certificate aborts the handshake.
   server.on('tlsClientError', () => {});
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', () => resolve());
-  });
-  const bound = (server.address() as AddressInfo).port;
+  const bound = await bind(server, port);
   const stop = async (): Promise<void> => {
     await inner.stop();
     await new Promise<void>((resolve) => server.close(() => resolve()));

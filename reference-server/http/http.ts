@@ -10,7 +10,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import { createSecureServer, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { observe, type Observer } from './outcome.ts';
 
@@ -115,6 +115,14 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
   return listener;
 }
 
+/** Listens at the port (0: any free one), and returns it. */
+export async function bind(server: NetServer, port = 0, host = '127.0.0.1'): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, () => resolve());
+  });
+  return (server.address() as AddressInfo).port;
+}
+
 /** Binds a port before the handler exists, for handlers that need its address. */
 export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOptions = {}): Promise<Listener> {
   let provide: (service: Service) => void;
@@ -159,12 +167,7 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
     refuseRaw(socket, answerToParseError(error.code));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => resolve());
-  });
-
-  const bound = (server.address() as AddressInfo).port;
+  const bound = await bind(server, port, host);
   return {
     port: bound,
     origin: http2 ? `https://localhost:${bound}` : `http://${reachable(host)}:${bound}`,

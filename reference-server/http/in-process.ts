@@ -1,9 +1,9 @@
 /** The service without sockets: passes requests to the handler in the form that node:http would give them. */
-import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
+import { unlessAborted } from '../../engine/clock.ts';
 import { answerTo, withLength, type Handler, type Listener, type ServiceAnswer } from './http.ts';
 
 type Answered = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
@@ -87,11 +87,9 @@ async function* bodyOf(
   if (method === 'HEAD' || status === 204 || status === 304) return;
   if (typeof body === 'string' || Buffer.isBuffer(body)) return yield Buffer.from(body as string);
   const chunks = body[Symbol.asyncIterator]();
-  const aborted = once(signal, 'abort').then(() => Promise.reject(signal.reason as Error));
-  aborted.catch(() => undefined);
   try {
     for (;;) {
-      const { done, value } = await Promise.race([chunks.next(), aborted]);
+      const { done, value } = await unlessAborted(signal, chunks.next());
       if (done) return;
       yield value;
     }

@@ -77,20 +77,12 @@ for (const algorithm of RATE_ALGORITHMS) {
   });
 }
 
-const RATES: [text: string, rate: object | undefined][] = [
-  ['100/10s', { limit: 100, windowMs: 10_000 }],
-  ['5/s', { limit: 5, windowMs: 1_000 }],
-  ['1/250ms', { limit: 1, windowMs: 250 }],
-  ['1000/1h', { limit: 1000, windowMs: 3_600_000 }],
-  ['0/10s', undefined],
-  ['10/0s', undefined],
-  ['10', undefined],
-  ['10/10', undefined],
-  ['ten/s', undefined],
-];
-for (const [text, rate] of RATES) {
-  test(`${rate ? 'parses' : 'rejects'} the rate ${text}`, () => {
-    if (rate) expect(parseRate(text)).toEqual(rate);
-    else expect(() => parseRate(text)).toThrow(text);
-  });
-}
+test('parses rates, and rejects other texts', () => {
+  expect(['100/10s', '5/s', '1/250ms', '1000/1h'].map(parseRate)).toEqual([
+    { limit: 100, windowMs: 10_000 },
+    { limit: 5, windowMs: 1_000 },
+    { limit: 1, windowMs: 250 },
+    { limit: 1000, windowMs: 3_600_000 },
+  ]);
+  for (const text of ['0/10s', '10/0s', '10', '10/10', 'ten/s']) expect(() => parseRate(text)).toThrow(text);
+});

@@ -72,13 +72,7 @@ function closing(requests: number): NonImplementation {
         if (++asked >= requests) server.close().closeIdleConnections();
         response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
       });
-      const address = await listenOn(server);
-      return {
-        ...address,
-        [Symbol.asyncDispose]: async () => {
-          if (server.listening) await address[Symbol.asyncDispose]();
-        },
-      };
+      return listenOn(server);
     },
   };
 }

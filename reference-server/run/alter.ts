@@ -60,20 +60,23 @@ export const intercepting = (
   where: (request: ServiceRequest) => boolean,
 ): ServerOptions => middleware(() => (request, next) => (where(request) ? answer() : next(request)));
 
+type Alteration = (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer;
+
+/** Alters the answers that match. */
 export const answers = (
-  alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
-): ServerOptions => middleware(() => async (request, next) => alter(await next(request), request));
+  alter: Alteration,
+  where: (answer: ServiceAnswer, request: ServiceRequest) => boolean = () => true,
+): ServerOptions =>
+  middleware(() => async (request, next) => {
+    const answer = await next(request);
+    return where(answer, request) ? alter(answer, request) : answer;
+  });
 
 export const requests = (alter: (request: ServiceRequest) => ServiceRequest): ServerOptions =>
   middleware(() => (request, next) => next(alter(request)));
 
-export const refusals = (
-  statuses: readonly number[],
-  alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
-): ServerOptions =>
-  answers((answer, request) =>
-    isScreenings(request) && statuses.includes(answer.status) ? alter(answer, request) : answer,
-  );
+export const refusals = (statuses: readonly number[], alter: Alteration): ServerOptions =>
+  answers(alter, ({ status }, request) => isScreenings(request) && statuses.includes(status));
 
 /** An error of the REST API by status and code, such as `404 not_found`. */
 export function refusal(statusAndCode: string): ServiceAnswer {
@@ -109,17 +112,18 @@ export const answering = (answer: string | (() => ServiceAnswer), where: Where):
 
 /** Replaces errors with this code by an empty page. */
 export const accepting = (code: string, where: Where = () => true): ServerOptions =>
-  answers((answer, request) =>
-    isScreenings(request) && String(answer.body).includes(`"${code}"`) && where(queryOf(request), request)
-      ? emptyPage()
-      : answer,
+  answers(
+    emptyPage,
+    ({ body }, request) =>
+      isScreenings(request) && String(body).includes(`"${code}"`) && where(queryOf(request), request),
   );
 
 export const onPages = (
   alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
 ): ServerOptions =>
-  answers((answer, request) =>
-    isScreenings(request) && answer.status === 200 ? alter(answer, queryOf(request), request) : answer,
+  answers(
+    (answer, request) => alter(answer, queryOf(request), request),
+    ({ status }, request) => isScreenings(request) && status === 200,
   );
 
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
@@ -223,22 +227,14 @@ export const jsonBody =
 export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json): ServerOptions =>
   tokenAnswers((answer, request) => jsonBody((body) => alter(body, request))(answer));
 
-export const tokenAnswers = (
-  alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
-): ServerOptions =>
-  answers((answer, request) =>
-    isTokenRequest(request) && answer.status === 200 ? alter(answer, request) : answer,
-  );
+export const tokenAnswers = (alter: Alteration): ServerOptions =>
+  answers(alter, ({ status }, request) => isTokenRequest(request) && status === 200);
 
 /** Alters errors of the token endpoint with one of these values of `error`. */
-export const tokenErrors = (
-  errors: readonly string[],
-  alter: (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer,
-): ServerOptions =>
-  answers((answer, request) => {
-    if (!isTokenRequest(request) || answer.status < 400) return answer;
-    const { error } = JSON.parse(String(answer.body)) as { error?: string };
-    return errors.includes(error ?? '') ? alter(answer, request) : answer;
+export const tokenErrors = (errors: readonly string[], alter: Alteration): ServerOptions =>
+  answers(alter, ({ status, body }, request) => {
+    if (!isTokenRequest(request) || status < 400) return false;
+    return errors.includes((JSON.parse(String(body)) as { error?: string }).error ?? '');
   });
 
 export const oauthError = (status: number, error: string): ServiceAnswer =>

@@ -19,9 +19,11 @@ export function accessLog(destination: string | undefined): Observer {
   };
 }
 
+const isInstant = (value: string): boolean => value.length < 60 && parseInstant(value) !== undefined;
+
 const VALUES: Readonly<Record<string, (value: string) => boolean>> = {
-  from: (value) => parseInstant(value) !== undefined && value.length < 60,
-  to: (value) => parseInstant(value) !== undefined && value.length < 60,
+  from: isInstant,
+  to: isInstant,
   pageSize: (value) => /^\d{1,4}$/.test(value),
   from_id: (value) => /^-?\d{1,19}$/.test(value),
 };
@@ -34,20 +36,16 @@ function endpointOf(resource: string): Endpoint {
   return resource.startsWith('/events/') ? 'events' : 'other';
 }
 
-interface LoggableFields {
-  readonly endpoint: Endpoint;
-  readonly tenantId?: string;
-  readonly query?: Readonly<Record<string, string>>;
-}
-
-function loggable(path: string): LoggableFields {
+function loggable(path: string) {
   const [resource = '', query = ''] = path.split('?');
   const endpoint = endpointOf(resource);
-  const [, tenant = ''] = /\/(?:v1\/tenants|events)\/([^/]+)/.exec(resource) ?? [];
-  const tenantId = UUID.test(tenant) ? { tenantId: tenant } : {};
-  if (endpoint !== 'screenings') return { endpoint, ...tenantId };
+  const tenant = /\/(?:v1\/tenants|events)\/([^/]+)/.exec(resource)?.[1] ?? '';
   const shown = [...new URLSearchParams(query)].filter(([name, value]) => VALUES[name]?.(value));
-  return { endpoint, ...tenantId, query: Object.fromEntries(shown) };
+  return {
+    endpoint,
+    tenantId: UUID.test(tenant) ? tenant : undefined,
+    query: endpoint === 'screenings' ? Object.fromEntries(shown) : undefined,
+  };
 }
 
 interface Metrics {

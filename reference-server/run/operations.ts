@@ -2,16 +2,13 @@
  * Operations that only this machine may request: store screenings, begin and end an outage of the database. They use
  * a socket that only the user who started the server may open, so no secret is needed.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { temporaryFolder } from '../../engine/files.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 
 export interface Operations extends AsyncDisposable {
-  /** Readable by this user only, and removed with the server. */
-  readonly directory: string;
   /** The shell command for an operation; it exits when the operation is complete. */
   command(name: 'ingest' | 'outage-begin' | 'outage-end'): string;
 }
@@ -26,8 +23,8 @@ export async function openOperations(
     '/outage-begin': () => outage.begin(),
     '/outage-end': () => outage.end(),
   };
-  const directory = await mkdtemp(join(tmpdir(), 'screenings-server-'));
-  const socket = join(directory, 'operations');
+  const directory = await temporaryFolder('screenings-server');
+  const socket = join(directory.path, 'operations');
   const server = createServer((request, response) => {
     const work = handlers[request.url ?? ''];
     const done = work ? work(request) : Promise.reject(new Error(`unknown operation ${request.url}`));
@@ -41,13 +38,12 @@ export async function openOperations(
     server.listen(socket, resolve);
   });
   return {
-    directory,
     command: (name) =>
       `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();
-      await rm(directory, { recursive: true, force: true });
+      await directory[Symbol.asyncDispose]();
     },
   };
 }

@@ -2,68 +2,49 @@ import { writeFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { writeDataset } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './provisioning.ts';
 import { startServer } from './start.ts';
-import { mintToken, screeningsUrl, test as base, walk } from '../testing.ts';
-
-// A separate schema: these tests replace the screenings of tenants.
-const test = base.extend<object, { ownDatabase: Database }>({
-  ownDatabase: [
-    async ({ database: { url } }, use) => {
-      await using database = await openDatabase({ url });
-      await use(database);
-    },
-    { scope: 'worker' },
-  ],
-});
+import { mintToken, screeningsUrl, test, walk } from '../testing.ts';
 
 const fileOf = (name: string): string => test.info().outputPath(name);
 
 const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
 
-test('serves dataset files instead of generated screenings, for the tenants in the files', async ({
-  ownDatabase,
+test('serves dataset files instead of generated screenings, for the tenants in the files, also when loaded again', async ({
+  database: { url },
 }) => {
+  // A separate schema: this test replaces the screenings of tenants.
+  await using ownDatabase = await openDatabase({ url });
   const [first, second] = [fileOf('first.ndjson'), fileOf('second.ndjson')];
-  await writeDataset(first, generateScreenings({ tenantId: TENANT.toUpperCase(), count: 100 }));
   await writeDataset(second, generateScreenings({ tenantId: OTHER, count: 20 }));
-  await using provisioned = await loadProvisioning(
-    ownDatabase,
-    await provisioningOfDatasets([first, second]),
-  );
-  await using server = await startServer(ownDatabase, provisioned);
-  const target = server.target();
-  expect(target).toMatchObject({
-    dataset: first,
-    secondDataset: second,
-    window: { from: '2024-02-01T00:00:00Z', to: '2025-02-01T00:00:00.000001Z' },
-    clients: { primary: { tenantId: TENANT }, secondTenant: { tenantId: OTHER } },
-  });
-  const query = `from=${target.window?.from}&to=${target.window?.to}`;
-  for (const [client, count] of [
-    [target.clients.primary, 100],
-    [target.clients.secondTenant, 20],
-  ] as const) {
-    const url = `${screeningsUrl(target, client?.tenantId ?? '')}?${query}`;
-    expect((await walk(url, await mintToken(target, client))).items).toHaveLength(count);
-  }
-});
-
-test('replaces the screenings of tenants when loading again', async ({ ownDatabase }) => {
-  const file = fileOf('dataset.ndjson');
-  for (const count of [50, 40]) {
-    await writeDataset(file, generateScreenings({ tenantId: TENANT, count }));
-    await using provisioned = await loadProvisioning(ownDatabase, await provisioningOfDatasets([file]));
+  for (const count of [120, 100]) {
+    await writeDataset(first, generateScreenings({ tenantId: TENANT.toUpperCase(), count }));
+    const set = await provisioningOfDatasets([first, second]);
+    await using provisioned = await loadProvisioning(ownDatabase, set);
     await using server = await startServer(ownDatabase, provisioned);
     const target = server.target();
-    const url = `${screeningsUrl(target, TENANT)}?from=2024-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
-    expect((await walk(url, await mintToken(target, target.clients.primary))).items).toHaveLength(count);
+    expect(target).toMatchObject({
+      dataset: first,
+      secondDataset: second,
+      window: { from: '2024-02-01T00:00:00Z', to: '2025-02-01T00:00:00.000001Z' },
+      clients: { primary: { tenantId: TENANT }, secondTenant: { tenantId: OTHER } },
+    });
+    const query = `from=${target.window?.from}&to=${target.window?.to}`;
+    for (const [client, items] of [
+      [target.clients.primary, count],
+      [target.clients.secondTenant, 20],
+    ] as const) {
+      const url = `${screeningsUrl(target, client?.tenantId ?? '')}?${query}`;
+      expect((await walk(url, await mintToken(target, client))).items).toHaveLength(items);
+    }
   }
 });
 
-test("rejects another tenant's screening in a dataset and names it", async ({ ownDatabase }) => {
+test("rejects another tenant's screening in a dataset and names it", async ({ database: { url } }) => {
+  // A separate schema: this test replaces the screenings of tenants.
+  await using ownDatabase = await openDatabase({ url });
   const file = fileOf('mixed.ndjson');
   await writeDataset(file, [
     ...generateScreenings({ tenantId: TENANT, count: 3 }),

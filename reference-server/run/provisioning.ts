@@ -12,6 +12,7 @@ import {
 } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
 import { makeFolder, readJson } from '../../engine/files.ts';
+import { targetFileSchema, type ClientName } from '../../engine/target/target.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
@@ -27,17 +28,6 @@ export const TENANTS = {
   scratch: 'c3a8e6f4-2d5b-47c9-a1e0-7f6d5b4c3a04',
 } as const;
 
-const CLIENT_ROLES = [
-  'primary',
-  'secondTenant',
-  'notOnboarded',
-  'unauthorized',
-  'invalidGrant',
-  'scratch',
-] as const;
-/** A client's role in a target file; scratch: an onboarded tenant without screenings. */
-export type ClientRole = (typeof CLIENT_ROLES)[number];
-
 interface ProvisionedTenant {
   readonly tenantId: string;
   readonly onboarded: boolean;
@@ -46,7 +36,8 @@ interface ProvisionedTenant {
 }
 
 interface ProvisionedClient extends Client {
-  readonly role?: ClientRole;
+  /** Its name in a target file; scratch: the client of an onboarded tenant without screenings. */
+  readonly role?: ClientName;
   readonly clientSecret: string;
 }
 
@@ -55,16 +46,11 @@ export interface ProvisioningSet {
   readonly clients: readonly ProvisionedClient[];
 }
 
-interface DefaultSetOptions {
-  /** Number of primary's screenings. Default 3,500. */
-  readonly count?: number;
-  /** Number of the second tenant's screenings. Default 300. */
-  readonly secondCount?: number;
-}
-
-/** Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. */
-export function defaultProvisioning(options: DefaultSetOptions = {}): ProvisioningSet {
-  const { count = 3_500, secondCount = 300 } = options;
+/**
+ * Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. `count` is
+ * the number of primary's screenings, `secondCount` that of the second tenant's.
+ */
+export function defaultProvisioning({ count = 3_500, secondCount = 300 } = {}): ProvisioningSet {
   const generated = (generate: Pick<GeneratorOptions, 'count' | 'seed' | 'idOffset'>) =>
     generate.count > 0 ? { screenings: { generate: { ...generate, bigIds: true } } } : {};
   const onboarded = true;
@@ -89,7 +75,7 @@ export function defaultProvisioning(options: DefaultSetOptions = {}): Provisioni
   };
 }
 
-function client(role: ClientRole, tenantId: string): ProvisionedClient {
+function client(role: ClientName, tenantId: string): ProvisionedClient {
   return {
     role,
     clientId: `${role}-client`,
@@ -132,7 +118,7 @@ const provisioningFile = z.strictObject({
   ),
   clients: z.array(
     z.strictObject({
-      role: z.enum(CLIENT_ROLES).optional(),
+      role: targetFileSchema.shape.clients.keyof().optional(),
       clientId: z.string().min(1),
       clientSecret: z.string().min(1),
       tenantId: uuid,
@@ -201,7 +187,7 @@ export async function loadProvisioning(
   makeFolder(directory);
   const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
   await using connections = database.connect();
-  const idOf = (role: ClientRole): string | undefined =>
+  const idOf = (role: ClientName): string | undefined =>
     set.clients.find((known) => known.role === role)?.tenantId;
   const names = new Map([
     [idOf('secondTenant'), 'secondDataset'],

@@ -1,10 +1,8 @@
 /** Starts reference servers on an open, loaded database. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parseScreening, readScreenings, type Screening } from '../../engine/data/dataset.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
-import { KEY, SELF_SIGNED } from '../http/certificates.ts';
+import { CERTIFICATE_FILE, KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
 import { listen, onlyWhere, type Handler, type Listener } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
@@ -71,14 +69,12 @@ export interface ReferenceServer extends AsyncDisposable {
   readonly authUrl: string;
   /** The origins it listens on; behind a proxy they differ from baseUrl's. */
   readonly listeningAt: readonly string[];
-  readonly databaseDescription: string;
   target(): ReferenceTarget;
   /** Stores screenings, or dataset lines, while the server runs, and publishes their events. */
   ingest(screenings: Iterable<Screening> | Iterable<string>): Promise<void>;
   /** Deletes all screenings of a tenant. */
   clear(tenantId: string): Promise<void>;
   interruptDatabase(): Promise<void>;
-  restoreDatabase(): Promise<void>;
   /** Waits up to graceMs for requests in flight. Default 0. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -143,37 +139,29 @@ export async function startServer(
       const all = withSidePaths(served, { connections, tokens, now, metrics: observation?.metrics });
       listener.handle(all, observation?.observer);
     };
-    if (separate) {
-      const tokenPath = `${pathPrefix}/oauth/`;
-      serve(
-        api,
-        onlyWhere((path) => !path.startsWith(tokenPath), handler),
-      );
-      serve(
-        auth,
-        onlyWhere((path) => path.startsWith(tokenPath), handler),
-      );
-    } else {
-      serve(api, handler);
-    }
+    const isToken = (path: string): boolean => path.startsWith(`${pathPrefix}/oauth/`);
+    serve(api, separate ? onlyWhere((path) => !isToken(path), handler) : handler);
+    if (separate) serve(auth, onlyWhere(isToken, handler));
 
     const files: Delivery[] = [];
     const store = async (screenings: Iterable<Screening> | AsyncIterable<Screening>): Promise<void> => {
       await storeScreenings(connections, screenings);
       await Promise.all(files.map((file) => file.settle()));
     };
-    const outage = database.outage ?? outageOfConnections(connections);
+    // A database that this server did not start keeps running: only the connections of this server are interrupted.
+    const outage: Outage = database.outage ?? {
+      begin: () => connections.interrupt(),
+      end: async () => connections.restore(),
+    };
     const operations = opened.use(
       await openOperations(
         (lines) => store(readScreenings(lines, 'stdin')),
         options.wrapOutage?.(outage) ?? outage,
       ),
     );
-    const ca = join(operations.directory, 'ca.pem');
-    if (tls) await writeFile(ca, SELF_SIGNED);
     const target = await describeTarget(parts, provisioned, operations, {
       ...{ rateLimit, eventsFile, faultCommands },
-      ca: tls && ca,
+      ca: tls && CERTIFICATE_FILE,
     });
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
@@ -187,12 +175,10 @@ export async function startServer(
       baseUrl,
       authUrl,
       listeningAt: listeners.map(({ origin }) => origin),
-      databaseDescription: database.description,
       target: () => target,
       ingest: (screenings) => store(asScreenings(screenings)),
       clear: (tenantId) => removeScreenings(connections, tenantId),
       interruptDatabase: () => connections.interrupt(),
-      restoreDatabase: async () => connections.restore(),
       async stop(graceMs = 0) {
         await Promise.all(listeners.map((listener) => listener.stop(graceMs)));
         await opened[Symbol.asyncDispose]();
@@ -203,11 +189,6 @@ export async function startServer(
     await opened[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-/** An outage for a database that this server did not start: interrupts this server's connections. */
-function outageOfConnections(connections: Connections): Outage {
-  return { begin: () => connections.interrupt(), end: async () => connections.restore() };
 }
 
 function* asScreenings(screenings: Iterable<Screening> | Iterable<string>): Generator<Screening> {

@@ -1,12 +1,13 @@
 /** A reference server's target file: its content, with the changes that a fault makes to it. */
 import { chmod, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
+import type { Screening } from '../../engine/data/dataset.ts';
 import { formatInstant } from '../../engine/data/instant.ts';
-import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { resolveTarget, type ClientName, type Target, type TargetFile } from '../../engine/target/target.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
-import type { ClientRole, Provisioned } from './provisioning.ts';
+import type { Provisioned } from './provisioning.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 
 export interface TargetClient {
@@ -15,26 +16,11 @@ export interface TargetClient {
   readonly tenantId: string;
 }
 
-/** Paths are absolute. */
-export interface ReferenceTarget {
+/** A target file, with what a reference server always has. Paths are absolute. */
+export interface ReferenceTarget extends TargetFile {
   readonly name: string;
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientRole, TargetClient>>;
-  readonly window?: { readonly from: string; readonly to: string };
-  readonly dataset?: string;
-  readonly secondDataset?: string;
-  readonly events?: string;
+  readonly clients: { readonly primary: TargetClient } & Partial<Record<ClientName, TargetClient>>;
   readonly expiredToken: string;
-  readonly errorCodePointer: string;
-  /** File of the certificate, if it is self-signed. */
-  readonly ca?: string;
-  readonly rateLimit?: {
-    readonly probe: true;
-    readonly maxRequests: number;
-    readonly maxSeconds: number;
-  };
-  readonly fault?: { readonly start: string; readonly stop: string };
   /** Shell command that stores the dataset lines on its standard input. */
   readonly ingest: string;
 }
@@ -44,6 +30,7 @@ interface Described {
   readonly eventsFile?: string;
   /** Whether the target file has the commands for an outage. */
   readonly faultCommands: boolean;
+  /** File of the certificate, if it is self-signed. */
   readonly ca?: string;
 }
 
@@ -53,7 +40,7 @@ export async function describeTarget(
   operations: Operations,
   { rateLimit, eventsFile, faultCommands, ca }: Described,
 ): Promise<ReferenceTarget> {
-  const clients: Partial<Record<ClientRole, TargetClient>> = {};
+  const clients: Partial<Record<ClientName, TargetClient>> = {};
   for (const { role, clientId, clientSecret, tenantId } of set.clients) {
     if (role) clients[role] = { clientId, clientSecret, tenantId };
   }
@@ -96,7 +83,7 @@ function mintExpired(parts: ServiceParts, { clientId, tenantId }: TargetClient):
 }
 
 /** Enough requests and time to exceed the limit once and be admitted again. */
-function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<ReferenceTarget['rateLimit']> {
+function probeOf({ limit, windowMs, burst = 0 }: RateLimit): TargetFile['rateLimit'] {
   return {
     probe: true,
     maxRequests: Math.max(2_000, 3 * (limit + burst)),
@@ -106,75 +93,51 @@ function probeOf({ limit, windowMs, burst = 0 }: RateLimit): NonNullable<Referen
 
 type Content = Record<string, unknown>;
 
+/** Members that name a file of lines. */
+const LINE_FILES = ['dataset', 'secondDataset', 'unfinished', 'events'] as const;
+
 /** Paths in the file are relative to it. It contains secrets, so only its owner may read it. */
 export async function writeTargetFile(path: string, content: Content): Promise<void> {
   const directory = dirname(resolve(path));
   const written: Content = { ...content };
-  for (const name of ['dataset', 'secondDataset', 'unfinished', 'events', 'ca']) {
+  for (const name of [...LINE_FILES, 'ca']) {
     if (typeof written[name] === 'string') written[name] = relative(directory, written[name]);
   }
   await writePrivate(path, `${JSON.stringify(written, null, 2)}\n`);
 }
 
-/** The target file's content, changed by a fault. */
-interface ChangedTarget {
-  readonly content: Content;
-  /** The effect of the fault commands, if the fault changes it. */
-  readonly outage?: Outage;
-  /** Members that the fault changes in a way that a file cannot express; they stay unchanged. */
-  readonly notSerializable: readonly string[];
-}
-
-/** Writes events and datasets that the fault changes to files whose paths start with `stem`. */
+/**
+ * The target file's content as a fault changes it, and the effect of the fault commands, if the fault changes that.
+ * Events and datasets that it changes are written to files whose paths start with `stem`.
+ */
 export async function changedTarget(
   reference: ReferenceTarget,
   change: (target: Target) => Target,
   stem: string,
-): Promise<ChangedTarget> {
+): Promise<{ readonly content: Content; readonly outage?: Outage }> {
   const before = await resolveTarget(reference);
   const target = change(before);
   const content: Content = { ...reference };
-  const notSerializable: string[] = [];
   for (const name of new Set([...Object.keys(before), ...Object.keys(target)]) as Set<keyof Target>) {
     // The commands stay the same; their effect changes (`outage`).
-    if (target[name] === before[name] || name === 'fault') continue;
-    const value = await serializeMember(target, name, stem);
-    if (value === NOT_SERIALIZABLE) notSerializable.push(name);
-    else content[name] = value;
+    if (target[name] !== before[name] && name !== 'fault') content[name] = await memberOf(target, name, stem);
   }
   const { fault } = target;
   const outage = fault && fault !== before.fault ? { begin: fault.start, end: fault.stop } : undefined;
-  return { content, notSerializable, outage };
+  return { content, outage };
 }
 
-const NOT_SERIALIZABLE = Symbol('not serializable');
-
-async function serializeMember(target: Target, name: keyof Target, stem: string): Promise<unknown> {
+/** The member as a target file has it. */
+async function memberOf(target: Target, name: keyof Target, stem: string): Promise<unknown> {
   const { window, rateLimit } = target;
-  switch (name) {
-    case 'events':
-      return target.events && writeLines(`${stem}events-of-fault.ndjson`, target.events);
-    case 'dataset':
-    case 'secondDataset':
-    case 'unfinished':
-      return (
-        target[name] &&
-        writeLines(
-          `${stem}${name}-of-fault.ndjson`,
-          target[name].map(({ json }) => json),
-        )
-      );
-    case 'window':
-      return window && { from: formatInstant(window.from), to: formatInstant(window.to) };
-    case 'rateLimit':
-      return rateLimit && { probe: true, ...rateLimit };
-    default:
-      return typeof target[name] === 'function' ? NOT_SERIALIZABLE : target[name];
-  }
-}
-
-async function writeLines(path: string, lines: readonly string[]): Promise<string> {
-  await writePrivate(path, lines.map((line) => `${line}\n`).join(''));
+  if (name === 'window') return window && { from: formatInstant(window.from), to: formatInstant(window.to) };
+  if (name === 'rateLimit') return rateLimit && { probe: true, ...rateLimit };
+  const lines = (LINE_FILES as readonly string[]).includes(name)
+    ? (target[name as (typeof LINE_FILES)[number]] as readonly (string | Screening)[] | undefined)
+    : undefined;
+  if (!lines) return target[name];
+  const path = `${stem}${name}-of-fault.ndjson`;
+  await writePrivate(path, lines.map((one) => `${typeof one === 'string' ? one : one.json}\n`).join(''));
   return path;
 }
 

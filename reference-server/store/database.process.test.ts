@@ -1,9 +1,9 @@
-import { createServer, type AddressInfo } from 'node:net';
 import { test as plain, expect } from '@playwright/test';
 import pg from 'pg';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type DatabaseChoice, openDatabase } from './database.ts';
 import { PAGE } from './store.ts';
+import { sockets } from '../non-implementations/tools.ts';
 import { defaultProvisioning, loadProvisioning, TENANTS } from '../run/provisioning.ts';
 import { startServer } from '../run/start.ts';
 import { mintToken, screeningsUrl, skipWithoutEngine, test, walk } from '../testing.ts';
@@ -61,11 +61,9 @@ test('reports an unreachable database with its address', async () => {
 });
 
 test('reports a timeout for a database that never answers', async () => {
-  const mute = createServer(() => {}).listen(0, '127.0.0.1');
-  await new Promise((resolve) => mute.once('listening', resolve));
-  const { port } = mute.address() as AddressInfo;
+  await using mute = await sockets(() => undefined);
+  const { port } = new URL(mute.origin);
   await expect(openDatabase({ url: `postgres://nobody@127.0.0.1:${port}/none` })).rejects.toThrow(/timeout/);
-  mute.close();
 });
 
 test('reads every page by one range scan of the index, with a plan that does not depend on window and size', async ({

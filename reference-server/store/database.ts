@@ -3,6 +3,7 @@
  * which is dropped on close, so that a given database stays clean.
  */
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { Connections, once, reasonOf } from './connections.ts';
 import type { Outage, RunningPostgres } from './postgres-embedded.ts';
 
@@ -15,39 +16,9 @@ export interface Database extends AsyncDisposable {
   readonly description: string;
   readonly outage?: Outage;
   connect(): Connections;
-  stop(): Promise<void>;
 }
 
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS screening (
-    tenant    uuid    NOT NULL,
-    -- Seconds since the epoch, exact: timestamptz holds only microseconds.
-    at        numeric NOT NULL,
-    id        bigint  NOT NULL,
-    test_time text    NOT NULL,
-    json      text    NOT NULL,
-    PRIMARY KEY (tenant, id)
-  );
-  -- Every page is one range scan of this index.
-  CREATE UNIQUE INDEX IF NOT EXISTS screening_page ON screening (tenant, at, id);
-  -- The outbox (section 6): written in the transaction that stores the screening, and kept after its deletion.
-  CREATE TABLE IF NOT EXISTS event (
-    tenant    uuid   NOT NULL,
-    -- The order of storage.
-    sequence  bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-    id        bigint NOT NULL,
-    test_time text   NOT NULL,
-    json      text   NOT NULL,
-    PRIMARY KEY (tenant, sequence)
-  );
-  -- The last event of a tenant that a sink has acknowledged.
-  CREATE TABLE IF NOT EXISTS delivery (
-    sink      text   NOT NULL,
-    tenant    uuid   NOT NULL,
-    sequence  bigint NOT NULL,
-    PRIMARY KEY (sink, tenant)
-  );
-`;
+const SCHEMA = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
 
 /**
  * Starts or connects to the database and creates the schema. `keep` names a schema that is not dropped and whose data
@@ -66,17 +37,15 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
     await running.stop();
     throw new Error(`${running.description}: ${reasonOf(error)}`, { cause: error });
   }
-  const stop = async (): Promise<void> => {
-    if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
-    await running.stop();
-  };
   return {
     url,
     description: running.description,
     outage: running.outage,
     connect: () => new Connections(url),
-    stop,
-    [Symbol.asyncDispose]: stop,
+    async [Symbol.asyncDispose]() {
+      if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
+      await running.stop();
+    },
   };
 }
 

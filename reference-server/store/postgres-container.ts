@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { unlessAborted } from '../../engine/clock.ts';
 import { missingPackage } from '../../engine/package.ts';
 import { freePort, type RunningPostgres } from './postgres-embedded.ts';
 
@@ -80,15 +81,8 @@ function engineSockets(): string[] {
   ];
 }
 
-async function withTimeout<Value>(timeoutMs: number, message: string, work: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(message)), timeoutMs);
+/** Rejects with the message if the work takes too long. */
+const withTimeout = <Value>(timeoutMs: number, message: string, work: Promise<Value>): Promise<Value> =>
+  unlessAborted(AbortSignal.timeout(timeoutMs), work).catch((error: Error) => {
+    throw error.name === 'TimeoutError' ? new Error(message) : error;
   });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => undefined);
-  }
-}

@@ -1,6 +1,7 @@
 /** A PostgreSQL from an npm package; its data is deleted when it stops. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -75,15 +76,15 @@ async function start(port: number): Promise<RunningPostgres> {
     onError: remember,
   });
   const watchdog = startWatchdog(databaseDir);
-  const launch = async (): Promise<PostgresProcess> => {
+  const launch = async (): Promise<ChildProcess> => {
     await postgres.start();
-    return new PostgresProcess((postgres as unknown as { process: ChildProcess }).process);
+    return (postgres as unknown as { process: ChildProcess }).process;
   };
   const clean = async (): Promise<void> => {
     await rm(databaseDir, { recursive: true, force: true });
     watchdog.kill();
   };
-  let running: PostgresProcess;
+  let running: ChildProcess;
   try {
     await postgres.initialise();
     running = await launch();
@@ -97,37 +98,27 @@ async function start(port: number): Promise<RunningPostgres> {
     url: `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`,
     description: 'embedded PostgreSQL',
     outage: {
-      begin: () => running.end('SIGQUIT'),
+      begin: () => end(running, 'SIGQUIT'),
       async end() {
-        if (running.ended) running = await launch();
+        if (hasEnded(running)) running = await launch();
       },
     },
     async stop() {
       // The package's own stop() hangs if a Ctrl-C reached the child process first.
-      await running.end('SIGINT');
+      await end(running, 'SIGINT');
       await clean();
     },
   };
 }
 
-class PostgresProcess {
-  readonly #child: ChildProcess;
-  readonly #exit: Promise<void>;
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean =>
+  exitCode !== null || signalCode !== null;
 
-  constructor(child: ChildProcess) {
-    this.#child = child;
-    this.#exit = new Promise((resolve) => (this.ended ? resolve() : child.once('exit', () => resolve())));
-  }
-
-  get ended(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null;
-  }
-
-  /** SIGINT closes every session. SIGQUIT ends PostgreSQL like a crash; the next start recovers. */
-  async end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
-    this.#child.kill(signal);
-    await this.#exit;
-  }
+/** SIGINT closes every session. SIGQUIT ends PostgreSQL like a crash; the next start recovers. */
+async function end(child: ChildProcess, signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  const exited = hasEnded(child) ? undefined : once(child, 'exit');
+  child.kill(signal);
+  await exited;
 }
 
 /**

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { backoffFindings, seriesOf, tooEarly, repeatedRefusals } from '../judge-requests.ts';
+import { backoffFindings, EARLY_MS, seriesOf, tooEarly, repeatedRefusals } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
@@ -19,8 +19,12 @@ const LOOK_AT_5XX = [
   'the retry library: which statuses it retries, and whether its waits grow',
 ];
 
-/** Tolerance for inaccurate clocks and timers. */
-const EARLY_MS = 100;
+/** Situations that differ in the error alone. */
+const perStatus = (
+  errors: readonly string[],
+  rows: (status: number, error: string) => Readonly<Record<string, SituationRow>>,
+): Readonly<Record<string, SituationRow>> =>
+  Object.assign({}, ...errors.map((error) => rows(parseInt(error), error)));
 
 export const failureSituations = situationsOf('7.2', {
   '429-with-seconds': {
@@ -53,19 +57,16 @@ export const failureSituations = situationsOf('7.2', {
     stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
   },
-  ...Object.fromEntries(
-    [[503, 'service_unavailable'] as const, [500, 'internal_error'] as const].map(([status, code]) => [
-      `${status}-three-times`,
-      {
-        title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
-        lookAt: LOOK_AT_5XX,
-        stage: () => usual(failing(`${status} ${code}`, [2, 4], 3)),
-        met: answered(status),
-        givingUp: 'allowed',
-        judge: (play) => [...unretried(play), ...backoffFindings(play)],
-      } satisfies SituationRow,
-    ]),
-  ),
+  ...perStatus(['503 service_unavailable', '500 internal_error'], (status, error) => ({
+    [`${status}-three-times`]: {
+      title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
+      lookAt: LOOK_AT_5XX,
+      stage: () => usual(failing(error, [2, 4], 3)),
+      met: answered(status),
+      givingUp: 'allowed',
+      judge: (play) => [...unretried(play), ...backoffFindings(play)],
+    },
+  })),
   '503-for-ever': {
     title:
       'if 503 persists, the client gives up in bounded time, with growing waits, and exits with an error',
@@ -165,33 +166,24 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
 // -- final rejections, and a server with the wrong certificate -------------------------------------
 
 export const refusalSituations = situationsOf('7.2', {
-  ...Object.fromEntries(
-    [[400, 'invalid_request'] as const, [403, 'forbidden'] as const, [404, 'not_found'] as const].map(
-      ([status, code]) => [
-        `${status}-not-retried`,
-        {
-          title: `a ${status} is final: the request is not retried, and the client exits with an error`,
-          lookAt: [
-            'which statuses are retried: 5xx, 429, and 401 once',
-            'the exit status after an error: not 0',
-          ],
-          stage: () => usual(answering(`${status} ${code}`, () => true)),
-          met: answered(status),
-          impossible: true,
-          judge: ({ requests }) => {
-            const refused = repeatedRefusals(requests, status);
-            const retries = several(refused.length - 1, 'retry', 'retries');
-            return unless(
-              refused.length <= 1,
-              `no retry of a request that is answered ${status}`,
-              retries,
-              refused.slice(0, 8),
-            );
-          },
-        } satisfies SituationRow,
-      ],
-    ),
-  ),
+  ...perStatus(['400 invalid_request', '403 forbidden', '404 not_found'], (status, error) => ({
+    [`${status}-not-retried`]: {
+      title: `a ${status} is final: the request is not retried, and the client exits with an error`,
+      lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
+      stage: () => usual(answering(error, () => true)),
+      met: answered(status),
+      impossible: true,
+      judge: ({ requests }) => {
+        const refused = repeatedRefusals(requests, status);
+        return unless(
+          refused.length <= 1,
+          `no retry of a request that is answered ${status}`,
+          several(refused.length - 1, 'retry', 'retries'),
+          refused.slice(0, 8),
+        );
+      },
+    },
+  })),
   'tls-trusted': {
     section: '4.1',
     optional: true,

@@ -1,6 +1,6 @@
 /** A world without sockets and real waiting: its clock advances when client and server only wait. */
-import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
+import { unlessAborted } from '../../../engine/clock.ts';
 import { InProcess } from '../../../reference-server/http/in-process.ts';
 import type { World } from '../stage.ts';
 
@@ -80,23 +80,14 @@ export function fakeWorld(): World {
         });
       return { ...listener, handle, ...(tlsHost ? { origin: `https://${tlsHost}:${listener.port}` } : {}) };
     },
-    async fetch(input, { method = 'GET', headers = {}, body = null, signal } = {}) {
+    async fetch(input, { method = 'GET', headers = {}, body = null, signal: given } = {}) {
       const { origin, pathname, search } = new URL(String(input));
-      signal?.throwIfAborted();
-      const over = new AbortController();
-      const aborted =
-        signal && once(signal, 'abort', over).then(() => Promise.reject(signal.reason as Error));
-      aborted?.catch(() => {});
+      const signal = given ?? new AbortController().signal;
       const answer = inProcess.request({
         ...{ origin, path: pathname + search, method: method as 'GET', body: body as string | null },
-        headers: headers as Record<string, string>,
-        signal: signal ?? over.signal,
+        ...{ headers: headers as Record<string, string>, signal },
       });
-      const {
-        statusCode,
-        headers: raw,
-        body: content,
-      } = await Promise.race([answer, aborted ?? answer]).finally(() => over.abort());
+      const { statusCode, headers: raw, body: content } = await unlessAborted(signal, answer);
       const texts = (raw as unknown as Buffer[]).map((octets) => octets.toString('latin1'));
       const pairs = texts.flatMap((text, at): [string, string][] => (at % 2 ? [[texts[at - 1]!, text]] : []));
       return new Response(ReadableStream.from(content as AsyncIterable<Uint8Array>), {
