@@ -52,21 +52,14 @@ export const cached: readonly Fault[] = [
   ...fails({ '4.2-from_id': /strictly after|items/ })({
     'a cache key without from_id': cache(keyWithout('from_id')),
   }),
-  ...fails({ '4.2-r6-next-to': /next with the request's to/ })({
-    'a cache key without to': cache(keyWithout('to')),
-  }),
   ...failsFull({ '4.2-r3-one-tenant': /only screenings of|other tenant/ })({
     'a cache key without the tenant': cache((_, query) => `${query}`),
   }),
   ...failsLater({ '4.2-window': /on the page.*got no items/ })({
     'a cache key without the tenant, for empty pages': full(cache((_, query) => `${query}`, true, isEmpty)),
-    'a cache key without from_id, for empty pages': full(cache(keyWithout('from_id'), true, isEmpty)),
   }),
   ...fails({ '4.2-offsets': /items|item \d+/ })({
     'a cache key without offsets': cache(respelt(/(Z|[+-]\d\d:\d\d)$/i)),
-  }),
-  ...fails({ '4.2-fractions': /item \d+/ })({
-    'a cache key without fractions': cache(respelt(/\.\d+/)),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
     'a cache before authentication': cache(keyWithout(), false),

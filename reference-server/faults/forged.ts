@@ -36,15 +36,10 @@ export const forged: readonly Fault[] = [
     'trusts x5c in the header of the token': trusting(
       ({ x5c }) => x5c && new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey,
     ),
-    'trusts a symmetric jwk in the header of the token': hmacKey(({ jwk }) =>
-      jwk?.k === undefined ? undefined : Buffer.from(jwk.k, 'base64url'),
-    ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
     'kid is inserted into the SQL query for the HMAC key': hmacKey(
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),
-    'the client_id is the HMAC key': hmacKey((_, { sub }) => sub),
-    'the kid is the HMAC key': hmacKey(({ kid }) => kid),
     'the HMAC key is "password"': hmacKey(() => 'password'),
     'accepts RSA signatures without verifying': trusted((_, { alg }) => alg?.startsWith('RS') === true),
   }),

@@ -76,12 +76,6 @@ export const readOnly: readonly Fault[] = [
     'POST is served like GET': requests((request) =>
       request.method === 'POST' && isScreenings(request) ? { ...request, method: 'GET' } : request,
     ),
-    'DELETE returns a page': requests((request) => {
-      const path = `${request.path}?from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z`;
-      return request.method === 'DELETE' && isScreenings(request)
-        ? { ...request, method: 'GET', path }
-        : request;
-    }),
   }),
 ];
 

@@ -78,7 +78,6 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '2.1-expires_in': /an integer from 1 to 3600/ })({
     'expires_in is a string': tokenMembers(({ expires_in }) => ({ expires_in: String(expires_in) })),
-    'expires_in is in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),
   }),
   ...fails({ '2.1-expires_in': /the seconds until exp/ })({
     'expires_in is 3600 for a cached token of half an hour': shifted(-1_800),
@@ -93,10 +92,6 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '2.1-scope': /scope: a string/ })({
     'scope is an array': tokenMembers(({ scope }) => ({ scope: [scope] })),
-    'scope is missing': tokenMembers(() => ({ scope: undefined })),
-  }),
-  ...fails({ '2.1-scope': /a string that names one/ })({
-    'scope is empty': tokenMembers(() => ({ scope: '' })),
   }),
   ...fails({ '2.1-scope': /nothing beyond/ })({
     'scope exceeds the request': tokenMembers(({ scope }) => ({ scope: `${String(scope)} offline_access` })),
@@ -109,7 +104,6 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
-    'aud is an array': tokenClaims(({ aud }) => ({ aud: [aud] })),
   }),
   ...fails({ '2.2-aud': /the identifier of the API.*the client_id/ })({
     'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
@@ -117,10 +111,7 @@ export const tokens: readonly Fault[] = [
   ...failsFull({ '2.2-aud': /as in every token before/ })({
     'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
   }),
-  ...fails({ '2.2-sub': /sub: a non-empty string/ })({
-    'sub is a number': tokenClaims(() => ({ sub: 42 })),
-    'sub is empty': tokenClaims(() => ({ sub: '' })),
-  }),
+  ...fails({ '2.2-sub': /sub: a non-empty string/ })({ 'sub is a number': tokenClaims(() => ({ sub: 42 })) }),
   ...fails({ '2.2-sub-client': /the client_id/ })({
     'sub has a suffix of the identity provider': tokenClaims(({ sub }) => ({
       sub: `${String(sub)}@clients`,
@@ -132,15 +123,9 @@ export const tokens: readonly Fault[] = [
       exp: Number(exp) * 1000,
     })),
   }),
-  ...fails({ '2.2-iat': /epoch seconds/ })({
-    'iat has a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.123 })),
-  }),
   ...fails({ '2.2-iat': /of the last hour/ })({ 'iat is in local time': shifted(7_200) }),
   ...fails({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
     'tokens last a day': { tokenLifetimeSeconds: 86_400 },
-  }),
-  ...fails({ '2.2-exp': /exp: integer epoch seconds/ })({
-    'exp is missing': tokenClaims(() => ({ exp: undefined })),
   }),
   ...fails({ '2.2-scope': /scope: a string/ })({
     'the claim scope is an array called scp': tokenClaims(({ scope }) => ({
@@ -156,7 +141,6 @@ export const tokens: readonly Fault[] = [
       tenant_id: undefined,
       tenantId: tenant_id,
     })),
-    'the claim tenant_id is a name': tokenClaims(() => ({ tenant_id: 'acme' })),
     "primary's tokens are for another tenant": full(
       tokenClaims(() => ({ tenant_id: 'ffffffff-ffff-4fff-8fff-ffffffffffff' })),
     ),
@@ -187,7 +171,6 @@ export const tokens: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
-    'token responses are text/html': header('content-type', 'text/html'),
     'token responses are the HTML of a sign-in page': tokenAnswers(() =>
       withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
     ),
@@ -200,7 +183,6 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
-    'the parameter audience is 403': refusing('403 access_denied', (form) => form.has('audience')),
   }),
   ...fails({ '4.1-post-only': /no token/ })({ 'GET mints a token': fromTokenQuery('GET') }),
   ...fails({ '4.1-no-query-credentials': /no token/ })({
