@@ -96,7 +96,6 @@ export const refusals: Groups = {
     ),
   },
   'with a rate limit': {
-    'errors as {"error":{"code"}}, the place unnamed': shaped((code) => ({ error: { code, details: [] } })),
     'leap seconds, -00:00, offsets beyond 18 hours and the year 0000 are refused': refused(
       'invalid_time_range',
       either((text) => /:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i.test(text)),

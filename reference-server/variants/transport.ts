@@ -64,9 +64,6 @@ export const transport: Groups = {
   },
   'with short pages': { 'HTTP/2 beside HTTP/1.1': { offersHttp2: true } },
   'with its own spelling': {
-    'answers compressed with gzip': encoded((answer, octets) =>
-      withHeader({ ...answer, body: CODERS['gzip']!(octets) }, 'content-encoding', 'gzip'),
-    ),
     'header values of a connection are cached case-insensitively, as by Jetty': middleware(() => {
       const caches = new WeakMap<object, Map<string, string>>();
       return (request, next) => {
