@@ -32,9 +32,6 @@ const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
 const items = (change: (item: string) => string): ServerOptions =>
   pages((page) => void (page.items = page.items.map(change)));
 
-const pageHeader = (name: string, value: string): ServerOptions =>
-  onPages((page) => withHeader(page, name, value));
-
 const acceptsGzip = ({ headers }: ServiceRequest): boolean =>
   headers['accept-encoding']?.includes('gzip') === true;
 
@@ -98,7 +95,9 @@ export const answered: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-not-shared-cache': /public, max-age=60/ })({
-    'pages are public for a minute': pageHeader('cache-control', 'public, max-age=60'),
+    'pages are public for a minute': onPages((page) =>
+      withHeader(page, 'cache-control', 'public, max-age=60'),
+    ),
   }),
   ...fails({ '5-not-shared-cache': /s-maxage=30/ })({
     'pages after a cursor have s-maxage': onPages((page, query) =>

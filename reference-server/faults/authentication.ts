@@ -10,6 +10,7 @@ import {
   refusals,
   requests,
   withHeader,
+  type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, cookieOf, trusted, cachedBy, payloadOf, tokenOf, verifying } from './bearer.ts';
@@ -25,7 +26,8 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
       ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
       : request;
   });
-const tokenInQuery = (name: string): ServerOptions => tokenFrom((request) => queryOf(request).get(name));
+const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
+  tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
 /** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
@@ -118,5 +120,8 @@ export const authentication: readonly Fault[] = [
   ...fails({ '5-query-token': /401 unauthenticated.*200/ })({
     'accepts access_token in the query': tokenInQuery('access_token'),
     'accepts jwt in the query': tokenInQuery('jwt'),
+    'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
+      query.has('from_id'),
+    ),
   }),
 ];

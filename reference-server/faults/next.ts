@@ -4,6 +4,7 @@ import {
   both,
   emptyPage,
   isScreenings,
+  jsonBody,
   middleware,
   nextOf,
   nextQuery,
@@ -155,6 +156,22 @@ export function nextPath({ body }: ServiceAnswer): string | undefined {
   return url && new URL(url).pathname + new URL(url).search;
 }
 
+/** Answers with `otherwise` where another token requests a next than those that it was given to. */
+const boundToToken = (otherwise: () => ServiceAnswer): ServerOptions =>
+  middleware(() => {
+    const holders = new Map<string, Set<string>>();
+    return async (request, next) => {
+      const holder = request.headers['authorization'] ?? '';
+      const known = holders.get(request.path);
+      const answer = await next(request);
+      if (known && !known.has(holder) && answer.status === 200) return otherwise();
+      const path = nextPath(answer);
+      if (isScreenings(request) && path !== undefined)
+        holders.set(path, (holders.get(path) ?? new Set()).add(holder));
+      return answer;
+    };
+  });
+
 export const nextAgain: readonly Fault[] = [
   ...fails({ '4.2-r5-exactly-once': /200.*400/ })({
     'a next can be requested once': numbered(() => {
@@ -168,33 +185,10 @@ export const nextAgain: readonly Fault[] = [
     'a next expires after sixty further pages': numbered(
       () => (mark, given, request, next) => (given - Number(mark) > 60 ? gone() : next(request)),
     ),
-    'a next is bound to its token': middleware(() => {
-      const holders = new Map<string, string>();
-      return async (request, next) => {
-        const holder = request.headers['authorization'] ?? '';
-        const owner = holders.get(request.path);
-        if (owner !== undefined && owner !== holder) return gone();
-        const answer = await next(request);
-        const path = nextPath(answer);
-        if (isScreenings(request) && path !== undefined) holders.set(path, holder);
-        return answer;
-      };
-    }),
+    'a next is bound to its token': boundToToken(gone),
   }),
   ...fails({ '4.2-repeatable': /items of the same next/ })({
-    'a next that is requested with a new token returns an empty page': middleware(() => {
-      const known = new Map<string, Set<string>>();
-      return async (request, next) => {
-        const holder = request.headers['authorization'] ?? '';
-        const holders = known.get(request.path);
-        const answer = await next(request);
-        if (holders && !holders.has(holder) && answer.status === 200) return emptyPage();
-        const path = nextPath(answer);
-        if (isScreenings(request) && path !== undefined)
-          known.set(path, (known.get(path) ?? new Set()).add(holder));
-        return answer;
-      };
-    }),
+    'a next that is requested with a new token returns an empty page': boundToToken(emptyPage),
     'the second of two concurrent requests for a next gets an empty page': middleware(() => {
       const underWay = new Set<string>();
       return async (request, next) => {
@@ -205,6 +199,21 @@ export const nextAgain: readonly Fault[] = [
         // Simulates the latency of a call to another service, so that requests overlap.
         await sleep(2);
         return next(request).finally(() => underWay.delete(path));
+      };
+    }),
+  }),
+  ...fails({ '4.2-repeatable': /number \d+ again/ })({
+    'every second answer to the same request for five items lacks the first': middleware(() => {
+      const asked = new Map<string, number>();
+      return async (request, next) => {
+        const answer = await next(request);
+        const query = queryOf(request);
+        if (query.get('pageSize') !== '5' || query.has('from_id') || answer.status !== 200) return answer;
+        const times = (asked.get(request.path) ?? 0) + 1;
+        asked.set(request.path, times);
+        return times % 2 === 1
+          ? answer
+          : jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer);
       };
     }),
   }),

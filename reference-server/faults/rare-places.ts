@@ -13,7 +13,7 @@ import {
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf, tokenOf } from './bearer.ts';
+import { authorizationOf, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import { brokenBody } from './rest-errors.ts';
@@ -117,6 +117,18 @@ export const rarePlaces: readonly Fault[] = [
         }
       };
     }),
+  }),
+  ...fails({ '5-forged': /401 unauthenticated.*200/ })({
+    'jwk in the header of the token is trusted for a path in capitals': accepting(
+      'unauthenticated',
+      both(isUpperCase, (_, request) => headerOf(tokenOf(request)).jwk !== undefined),
+    ),
+  }),
+  ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
+    'signatures are ignored where pageSize is 1000': accepting(
+      'unauthenticated',
+      both(isLarge, (_, request) => /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request))),
+    ),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
     'exp is ignored where pageSize is 1000': accepting(

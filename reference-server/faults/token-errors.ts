@@ -21,23 +21,15 @@ import { single, uncompared, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-const altered =
-  (status: number, body: string) =>
-  (answer: ServiceAnswer): ServiceAnswer => ({ ...answer, status, body });
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(
     [error],
     jsonBody((body) => ({ ...body, error: to })),
   );
-const restated = (error: string, status: number): ServerOptions =>
-  tokenErrors([error], (answer) => ({ ...answer, status }));
-
 const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
   );
-const refusedBodies = (change: Parameters<typeof jsonBody>[0]): ServerOptions => refused(jsonBody(change));
-
 const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']?.includes('json') === true;
 
 const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
@@ -63,14 +55,8 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
     return client && { ...client, ...changes };
   });
 
-const inAnyCase = (name: string, right: string): ServerOptions =>
-  like(name, right, (shown) => shown.toLowerCase() === right);
-
 const crashing = (name: string, odd: RegExp): ServerOptions =>
   refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
-
-const isOfSecondClient = (request: ServiceRequest): boolean =>
-  formOf(request).get('client_id')?.[0]?.startsWith('second') === true;
 
 function decodedAgain(value: string): string {
   try {
@@ -87,7 +73,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'token errors are plain text': refused((answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
-    'token errors lack error_description': refusedBodies(({ error }) => ({ error })),
+    'token errors lack error_description': refused(jsonBody(({ error }) => ({ error }))),
     'token errors are HTML where Accept is a list': refused((answer, { headers }) =>
       headers['accept'] === 'application/json' ? answer : html(answer.status, 'refused'),
     ),
@@ -99,10 +85,10 @@ export const tokenErrorFaults: readonly Fault[] = [
     })),
   }),
   ...fails({ '7.1-body': /error_description.*<html/, '7.1-invalid_client-secret': /401 invalid_client/ })({
-    'a wrong secret gets the error page of a gateway': tokenErrors(
-      ['invalid_client'],
-      altered(401, '<html>401</html>'),
-    ),
+    'a wrong secret gets the error page of a gateway': tokenErrors(['invalid_client'], (answer) => ({
+      ...answer,
+      body: '<html>401</html>',
+    })),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*(200|token)/ })({
     'scope defaults to screenings.read': defaulted('scope', 'screenings.read'),
@@ -140,7 +126,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
-    'a wrong secret is 400': restated('invalid_client', 400),
+    'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'compares the first 16 characters of secrets': anySecret(
@@ -180,7 +166,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
-    'compares client_ids case-insensitively': inAnyCase('client_id', 'primary-client'),
+    'compares client_ids case-insensitively': like(
+      'client_id',
+      'primary-client',
+      (shown, right) => shown.toLowerCase() === right,
+    ),
     'accepts a client_id with a suffix': like('client_id', 'primary-client', (shown, real) =>
       shown.startsWith(real),
     ),
@@ -250,8 +240,9 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsFull({ '7.1-invalid_request-missing': /400 invalid_request.*200/ })({
     'the second client has a default scope': forms((form) => {
-      if (!form.has('scope')) form.set('scope', ['screenings.read']);
-    }, isOfSecondClient),
+      const isOfSecond = form.get('client_id')?.[0]?.startsWith('second');
+      if (isOfSecond && !form.has('scope')) form.set('scope', ['screenings.read']);
+    }),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),

@@ -183,6 +183,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
+    'the parameter audience is 403': refusing('403 access_denied', (form) => form.has('audience')),
   }),
   ...fails({ '4.1-post-only': /no token/ })({ 'GET mints a token': fromTokenQuery('GET') }),
   ...fails({ '4.1-no-query-credentials': /no token/ })({
