@@ -12,16 +12,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
-import {
-  alterStored,
-  byDepth,
-  byId,
-  byInstant,
-  RULES,
-  rows,
-  type Asked,
-  type Row,
-} from './rows.ts';
+import { alterStored, byDepth, byId, byInstant, RULES, rows, type Asked, type Row } from './rows.ts';
 import type { PageQuery, StoredPage } from '../parts.ts';
 
 const { fails } = theme(PAGES);
