@@ -34,7 +34,6 @@ const ANOTHER_ROOT = [
   'two items are swapped after the fifth page of size 7',
   'one page in 50 has its first two items swapped',
   'a cache key without offsets',
-  'a cache key without from_id',
   'the + of an offset is not encoded in next',
   'a token response in deflate without Content-Encoding',
 ];

@@ -1,6 +1,6 @@
 /** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
 import { gzipSync } from 'node:zlib';
-import { errorAnswer, type ServiceRequest } from '../http/http.ts';
+import type { ServiceRequest } from '../http/http.ts';
 import {
   answers,
   isTokenRequest,
@@ -8,7 +8,6 @@ import {
   withRequestValue,
   nextOf,
   pages,
-  refusals,
   onPages,
   tokenClaims,
   withHeader,
@@ -77,12 +76,6 @@ export const answered: readonly Fault[] = [
         : answer,
     ),
   }),
-  ...fails({ '5-no-echo': /no token outside of the token response.*the body/ })({
-    'a 403 quotes the headers of its request': refusals([403], (answer, { headers }) => ({
-      ...answer,
-      body: errorAnswer(403, 'forbidden', JSON.stringify(headers)).body,
-    })),
-  }),
   ...fails({ '5-no-echo': /no answer with the client_secret.*claims/ })({
     'the client_secret is a claim of the token': withRequestValue(
       (request) => formOf(request).get('client_secret')?.[0],
@@ -97,11 +90,6 @@ export const answered: readonly Fault[] = [
   ...fails({ '5-not-shared-cache': /public, max-age=60/ })({
     'pages are public for a minute': onPages((page) =>
       withHeader(page, 'cache-control', 'public, max-age=60'),
-    ),
-  }),
-  ...fails({ '5-not-shared-cache': /s-maxage=30/ })({
-    'pages after a cursor have s-maxage': onPages((page, query) =>
-      query.has('from_id') ? withHeader(page, 'cache-control', 'max-age=0, s-maxage=30') : page,
     ),
   }),
 ];

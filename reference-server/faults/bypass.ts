@@ -70,7 +70,6 @@ export const bypasses: readonly Fault[] = [
           ? emptyPage()
           : next(request),
     ),
-    'an Origin header bypasses authentication': anonymous(({ headers }) => headers['origin'] !== undefined),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
       401,

@@ -37,17 +37,6 @@ export const dialects: readonly Fault[] = [
     'from must be the first parameter': rejected('400 invalid_request', (request) =>
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
     ),
-    'hexadecimal digits of percent-encoding in lower case are 400': rejected(
-      '400 invalid_time_range',
-      (request) => /%3a/.test(rawQuery(request)),
-    ),
-  }),
-  ...fails({ '2.4-items': /items/ })({
-    'Content-Encoding says br for gzip': onPages((page, _, request) =>
-      accepts(request, 'br')
-        ? withHeader({ ...page, body: gzipSync(String(page.body)) }, 'content-encoding', 'br')
-        : page,
-    ),
   }),
   ...failsLater({ '2.4-utf8': /encoding that Accept-Encoding names/ })({
     'pages are compressed with gzip for every Accept-Encoding': onPages((page) =>

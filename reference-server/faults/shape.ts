@@ -28,7 +28,6 @@ const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
 
 export const shape: readonly Fault[] = [
   ...fails({ '2.3-id': /id: a JSON integer/ })({
-    'ids are strings': itemText(/"id":(\d+)/, '"id":"$1"'),
     'ids beyond 2^53 are strings': itemText(/"id":(\d{16,})/, '"id":"$1"'),
   }),
   ...fails({ '2.3-id-stable': /id \d+ for one screening only|with the same id again/ })({
@@ -41,9 +40,6 @@ export const shape: readonly Fault[] = [
       return query.get('pageSize') === '1000' ? { ...page, body } : page;
     }),
     'ids are rounded to doubles': itemText(/"id":(\d+)/, (_, id) => `"id":${Number(id)}`),
-  }),
-  ...fails({ '2.3-tenantId': /tenantId: .*as in the path/ })({
-    'items lack tenantId': itemText(/"tenantId":"[^"]*",/, ''),
   }),
   ...fails({ '2.3-tenantId': /as in the path.*ffffffff/ })({
     'one item in thirty has another tenantId': itemText(
@@ -65,12 +61,6 @@ export const shape: readonly Fault[] = [
   }),
   ...fails({ '2.4-items': /items: an array/ })({
     'items is null on an empty page': pageText('"items":[]', '"items":null'),
-    'items is an object where there is one': onPages((page) => {
-      const body = String(page.body);
-      const items = body.slice('{"items":['.length, body.lastIndexOf('],"links":'));
-      const one = items !== '' && !/(?<=\}),(?=\{"id":)/.test(items);
-      return one ? { ...page, body: body.replace(`"items":[${items}]`, () => `"items":${items}`) } : page;
-    }),
   }),
   ...fails({ '2.4-items': /at most pageSize=\d+ items/ })({
     'the extra row of the query stays on the page': sized((pageSize) => pageSize + 1),
@@ -84,9 +74,6 @@ export const shape: readonly Fault[] = [
   }),
   ...fails({ '2.4-next-absent': /next: null/ })({
     'next is null on the last page': lastLinks({ next: null }),
-  }),
-  ...fails({ '2.4-next-absent': /next: ""/ })({
-    'next is an empty string on the last page': lastLinks({ next: '' }),
   }),
   ...fails({ '2.4-next-no-empty-page': /an empty page/ })({
     'every full page has next': alterStored((page, query) => ({
