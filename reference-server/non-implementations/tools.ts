@@ -77,7 +77,7 @@ export function raw(name: string, answer: (socket: Socket) => void): NonImplemen
 export const sockets = (behave: (socket: Socket) => void): Promise<Address> => listenOn(createServer(behave));
 
 /** Listens on a free port of this machine; disposing breaks open connections. */
-export async function listenOn(server: Server, scheme = 'http'): Promise<Address> {
+export async function listenOn(server: Server): Promise<Address> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -85,7 +85,7 @@ export async function listenOn(server: Server, scheme = 'http'): Promise<Address
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    origin: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

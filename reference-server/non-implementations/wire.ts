@@ -1,10 +1,8 @@
 /** Answers that are invalid, slow or endless at the level of HTTP and TCP, and misdirection; the token endpoint works. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createServer as createHttp, createServer } from 'node:http';
-import { createServer as createTls } from 'node:https';
+import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import {
   type NonImplementation,
   http,
@@ -61,39 +59,7 @@ function slower(): NonImplementation {
   });
 }
 
-function closing(requests: number): NonImplementation {
-  return {
-    name: `stops listening after ${requests} requests`,
-    async start() {
-      let asked = 0;
-      const server = createHttp((request, response) => {
-        request.resume();
-        const { headers, status, body } = isTokenPath({ path: request.url ?? '' }) ? tokenAnswer() : page();
-        if (++asked >= requests) server.close().closeIdleConnections();
-        response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
-      });
-      const address = await listenOn(server);
-      return {
-        ...address,
-        [Symbol.asyncDispose]: async () => {
-          if (server.listening) await address[Symbol.asyncDispose]();
-        },
-      };
-    },
-  };
-}
-
-function pouring(pages: number): NonImplementation {
-  let asked = 0;
-  return raw(`bodies that never end, after ${pages} pages`, (socket) => {
-    if (++asked > pages) pour(socket, `${OK}\r\n`, spaces, Infinity);
-    else socket.write(`${OK}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
-  });
-}
-
 export const WIRE: readonly NonImplementation[] = [
-  pouring(60),
-  closing(15),
   raw('a body that trickles', (socket) => {
     socket.write(`${OK}Content-Length: 1000000\r\n\r\n`);
     void drip(socket, () => BODY);
@@ -117,14 +83,6 @@ export const WIRE: readonly NonImplementation[] = [
     socket.end(`${OK}Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`),
   ),
   slower(),
-  {
-    name: 'TLS with an unknown certificate',
-    start: () =>
-      listenOn(
-        createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),
-        'https',
-      ),
-  },
 ];
 
 // -- servers that misdirect their clients or make them wait -------------------------------------------

@@ -126,10 +126,6 @@ export const accidents: Groups = {
     'a gateway that answers 403 with HTML to what looks like an attack': againstAttacks(() =>
       html(403, 'Request blocked'),
     ),
-    '501 for every method of pages but GET': intercepting(
-      () => html(501, 'Not Implemented'),
-      (request) => request.method !== 'GET' && !isTokenRequest(request),
-    ),
     'every third wrong secret locks the client out, with 401': lockout(
       { wrong: 3, forMs: 2_000, inARow: false },
       invalidClient,

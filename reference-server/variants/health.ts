@@ -44,18 +44,6 @@ export const health: Groups = {
       };
     }),
   },
-  'that recycles its workers': {
-    'one request in 250 is 503, and served when it is sent again': {
-      server: middleware(() => {
-        let asked = 0;
-        return (request, next) =>
-          isScreenings(request) && ++asked % 250 === 0
-            ? withHeader(unavailable(), 'retry-after', '1')
-            : next(request);
-      }),
-      target: probing(2_000),
-    },
-  },
   'that is restarted': {
     'a rolling restart of three instances: 503 for one second, every eight seconds': middleware(() => {
       const startedAtMs = Date.now();

@@ -105,7 +105,6 @@ export const pages: Groups = {
           : page;
       });
     })(),
-
     'next before an empty last page': alterStored((page, query) => ({
       ...page,
       more: page.more || page.items.length === query.pageSize,
