@@ -71,14 +71,6 @@ export const events: readonly Fault[] = [
   ...fails({ '6-envelope': /lower-case letters and digits/ })({
     'an attribute is in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),
   }),
-  ...fails({ '6-envelope': /time: an RFC 3339/ })({
-    'time of some events has no offset': some(attribute('time', '"time":"2024-06-15T12:00:00",')),
-  }),
-  ...fails({ '6-same-object': /testTime/ })({
-    'testTime of events is in milliseconds of UTC': captured((line) =>
-      line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${new Date(at).toISOString()}"`),
-    ),
-  }),
   ...fails({ '6-same-object': /result/ })({
     'some events have another result': some(inData(/"result":[^,}]*/, '"result":"changed"')),
   }),

@@ -212,18 +212,6 @@ export const nextAgain: readonly Fault[] = [
       };
     }),
   }),
-  ...fails({ '4.2-repeatable': /number \d+ again|items of the same next/ })({
-    'a next that is requested again returns the page after it': numbered(() => {
-      const asked = new Set<string>();
-      return async (mark, _, request, next) => {
-        const answer = await next(request);
-        const path = nextPath(answer);
-        if (asked.has(mark) && path !== undefined) return next({ ...request, path });
-        asked.add(mark);
-        return answer;
-      };
-    }),
-  }),
   ...failsFull({ '4.2-r5-exactly-once': /is missing|screenings/ })({
     'pages of 1000 lose their first item after the third': {
       large: true,

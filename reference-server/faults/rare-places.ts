@@ -136,12 +136,6 @@ const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
   });
 
 export const intermittent: readonly Fault[] = [
-  ...fails({ '4.2-r4-order': /ascending/ })({
-    'one page in 50 has its first two items swapped': pages((page, _, number) => {
-      const [first, second] = page.items;
-      if (number % 50 === 17 && first && second) page.items.splice(0, 2, second, first);
-    }),
-  }),
   ...failsLater({ '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ })({
     'more than six concurrent requests are 500': middleware(() => {
       let inFlight = 0;

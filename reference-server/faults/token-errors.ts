@@ -76,12 +76,6 @@ export const tokenErrorFaults: readonly Fault[] = [
       headers['accept'] === 'application/json' ? answer : html(answer.status, 'refused'),
     ),
   }),
-  ...fails({ '7.1-body': /error_description.*<html/, '7.1-invalid_client-secret': /401 invalid_client/ })({
-    'a wrong secret gets the error page of a gateway': tokenErrors(['invalid_client'], (answer) => ({
-      ...answer,
-      body: '<html>401</html>',
-    })),
-  }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*(200|token)/ })({
     'scope defaults to screenings.read': defaulted('scope', 'screenings.read'),
     'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
@@ -198,10 +192,6 @@ export const tokenErrorFaults: readonly Fault[] = [
       const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
       if (answer.status !== 200 || !asked?.includes(' ')) return answer;
       return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
-    }),
-    'an unknown scope beside screenings.read is invalid_request': refusing('400 invalid_request', (form) => {
-      const [scope = '', ...others] = form.get('scope') ?? [];
-      return others.length === 0 && scope.includes(' ') && scope.includes('screenings.read');
     }),
   }),
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({

@@ -96,9 +96,6 @@ export const tokens: readonly Fault[] = [
   ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
   }),
-  ...fails({ '2.2-aud': /the identifier of the API.*the client_id/ })({
-    'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
-  }),
   ...failsFull({ '2.2-aud': /as in every token before/ })({
     'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
   }),

@@ -30,7 +30,6 @@ const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
 };
 
 const PAGES: Readonly<Record<string, ServiceAnswer>> = {
-  'always an empty page': json(200, { items: [], links: {} }),
   'a static copy of one good page': page(),
   '401 to every page': json(401, { code: 'unauthenticated' }),
   '204 to every page': { status: 204, headers: [], body: '' },

@@ -13,7 +13,6 @@ import {
   tokenAnswer,
   withTokenEndpoint,
   ITEMS,
-  TENANT,
 } from './tools.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
@@ -135,23 +134,11 @@ const redirect = (location: string, status = 302): ServiceAnswer => ({
 const rejecting = (name: string, retryAfter: string): NonImplementation =>
   http(name, withTokenEndpoint(jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', retryAfter]])));
 
-let counter = 0;
-
-function another(): object {
-  counter++;
-  const at = new Date(Date.parse('2026-03-01T00:00:00Z') + counter * 1000).toISOString();
-  return { id: counter, tenantId: TENANT, testTime: at };
-}
-
 export const WAYS: readonly NonImplementation[] = [
   withNext('next leads in a circle', (request) =>
     urlOf(request).includes('&b')
       ? urlOf(request).replace('&b', '&a')
       : `${urlOf(request).replace('&a', '')}&b`,
-  ),
-  http(
-    'next leads ever forward, an item a page',
-    withTokenEndpoint((request) => page([another()], `${urlOf(request).replace(/&n=.*/, '')}&n=${counter}`)),
   ),
   withNext('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
   withNext('next carries credentials', () => 'http://user:pass@127.0.0.1:1/x'),
