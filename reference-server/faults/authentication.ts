@@ -53,6 +53,7 @@ export const authentication: readonly Fault[] = [
     'accepts a token without a scheme': authorizedAs(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
     'ignores the scheme': authorizedAs(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer '),
     'replaces the first six characters by Bearer': authorized((value) => `Bearer ${value.slice(7)}`),
+    'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
     'accepts client credentials by Basic instead of a token': answering(emptyPage, (_, request) => {
@@ -78,6 +79,9 @@ export const authentication: readonly Fault[] = [
     'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
       /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
     ),
+  }),
+  ...fails({ '5-garbage': /401 unauthenticated.*200/ })({
+    'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'decodes claims without verifying the signature': verifying(() => async (token, nowSeconds) => {
