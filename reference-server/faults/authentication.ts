@@ -1,6 +1,7 @@
 /** Section 5: faults in checking the bearer token. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
+  accepting,
   answering,
   authorized,
   emptyPage,
@@ -99,6 +100,11 @@ export const authentication: readonly Fault[] = [
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
     'verifies the first three parts of a token with more': verifying(
       () => (token, nowSeconds, real) => real(token.split('.').slice(0, 3).join('.'), nowSeconds),
+    ),
+  }),
+  ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'pages after a cursor are served to every tenant': accepting('forbidden', (query) =>
+      query.has('from_id'),
     ),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
