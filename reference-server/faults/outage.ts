@@ -148,6 +148,12 @@ export const outages: readonly Fault[] = [
       (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
     ),
   }),
+  ...fails({ '7.2-server-error': /a page: 200 within.*end of the fault.*503/ })({
+    'after an outage first pages of one item still fail': afterwards(
+      (request) =>
+        isOf('primary')(request) && queryOf(request).get('pageSize') === '1' && !isFollowed(request),
+    ),
+  }),
   ...fails({ '7.2-server-error': /in the middle of a traversal: 200 within.*503/ })({
     'after an outage deep pages still fail': failingDeep('after', unavailable),
   }),
