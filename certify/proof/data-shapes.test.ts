@@ -1,20 +1,17 @@
 /** Tenants with data that cannot test everything, and one with more data than a run may read. */
 import { expect } from '@playwright/test';
-import { compareInstants, shift, type Instant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { rows } from '../../reference-server/faults/rows.ts';
 import { test, type World } from '../../reference-server/testing.ts';
-import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { certifyServer, failedOf, resultOf } from './faults.ts';
 import type { Report } from '../report/report.ts';
 
-function bare(world: World, screenings: readonly Screening[], options: ServerOptions = {}): Promise<Report> {
+function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
-  return certifyServer(world, { ...options, store }, 'bare', { runs: 4 });
+  return certifyServer(world, { store }, 'bare', { runs: 4 });
 }
 
 const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
@@ -55,16 +52,6 @@ test('walks across the only tie, wherever it is', FULL, async ({ small }) => {
   const { testTime, json } = all.at(-2)!;
   const last = { ...all.at(-1)!, testTime, json: json.replace(/"id":\d+/, `"id":${all.at(-1)!.id}`) };
   expect((await bare(small, [...all.slice(0, -1), last])).verdict).toBe('conformant');
-});
-
-test('finds that midnight as to is the end of that day, on any day', FULL, async ({ small }) => {
-  const isMidnight = ({ seconds, fraction }: Instant): boolean => seconds % 86_400n === 0n && fraction === '';
-  const fault = rows({
-    ends: (row, { to }) => compareInstants(row.at, isMidnight(to) ? shift(to, 86_400n, 0) : to) < 0,
-  });
-  expect(failedOf(await bare(small, untied(30, '2023-07-05T08:00:00Z'), fault)).join()).toMatch(
-    /4\.2-window: expected only items in/,
-  );
 });
 
 test('reports what to load for a tenant without screenings', byTurns('shapes', 5, 4), async ({ small }) => {

@@ -5,12 +5,12 @@ import { test, type World } from '../../reference-server/testing.ts';
 import { certify } from '../certify.ts';
 import type { Report } from '../report/report.ts';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { jwtVerify, SignJWT } from 'jose';
 import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
+import { listenOn } from '../../reference-server/non-implementations/tools.ts';
 import type { ScreeningStore } from '../../reference-server/parts.ts';
 
 /** Each mistake, and the requirements that may be reported as its cause. */
@@ -65,9 +65,7 @@ async function startExpress(
   const app = express();
   // With env `test`, the default error handler of Express prints nothing.
   app.set('env', 'test');
-  const server = createServer({ maxHeaderSize: 65_536 }, app);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { origin, ...address } = await listenOn(createServer({ maxHeaderSize: 65_536 }, app));
 
   app.post(
     '/oauth/token',
@@ -183,16 +181,8 @@ async function startExpress(
   });
 
   const client = (clientId: string) => ({ clientId, clientSecret: SECRET });
-  return {
-    target: await resolveTarget({
-      ...{ baseUrl: origin, authUrl: origin },
-      clients: { primary: client('express-1'), secondTenant: client('express-2') },
-    }),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  const clients = { primary: client('express-1'), secondTenant: client('express-2') };
+  return { ...address, target: await resolveTarget({ baseUrl: origin, authUrl: origin, clients }) };
 }
 
 async function tenantOf(authorization: string | undefined): Promise<string | undefined> {

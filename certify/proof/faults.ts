@@ -10,12 +10,8 @@ import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { startInProcess, startOn, type Stack, type World } from '../../reference-server/testing.ts';
-import { InProcess } from '../../reference-server/http/in-process.ts';
-import { startServer, type ReferenceServer, type ServerOptions } from '../../reference-server/run/start.ts';
+import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import type { Database } from '../../reference-server/store/database.ts';
-import type { ScreeningStore } from '../../reference-server/parts.ts';
-import type { Provisioned } from '../../reference-server/run/provisioning.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
 
 /** full: a complete target file. bare: addresses and the credentials of primary. */
@@ -167,36 +163,26 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 
 // -- variants -----------------------------------------------------------------------------------------
 
-interface VariantOptions {
-  readonly runs?: number;
-  readonly seed?: number;
+interface VariantOptions extends Pick<CertifyOptions, 'runs' | 'seed' | 'pollingScale'> {
   /** Whether the scratch tenant is filled in mode full. */
   readonly fills?: boolean;
-  /** Sends requests directly to the handler, with this store instead of sockets and a database. */
-  readonly store?: ScreeningStore;
-  /** Default 1. */
-  readonly pollingScale?: number;
+  readonly stack?: Stack;
 }
 
 export async function certifyVariant(
-  database: Database,
-  provisioned: Provisioned,
+  world: World,
   variant: Variant,
   mode: Mode,
-  { runs, seed = 1, fills = false, store, pollingScale }: VariantOptions = {},
+  { fills = false, stack = 'real', ...options }: VariantOptions,
 ): Promise<Report> {
-  const inProcess = store && new InProcess();
-  await using server = await startServer(database, provisioned, {
-    ...variant.server,
-    ...(inProcess && { inProcess, store }),
-  });
+  await using server = await startOn(stack, world, variant.server);
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
   const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
   // The minimal target contains only what cannot be discovered.
   return await certify(
     mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
-    { seed, runs, dispatcher: inProcess, pollingScale },
+    { dispatcher: server.dispatcher, ...options },
   );
 }
 

@@ -130,12 +130,6 @@ const MINIMAL: readonly Minimal[] = [
     // The second where the case begins with an item's own cursor.
     words: /^(page 2 repeats item \d+|item \d+ at .* is not expected at position 1)/,
   },
-  {
-    fault: 'the second of three ties across a page boundary is lost',
-    pageSize: 2,
-    itemsAtMost: 5,
-    words: /is missing/,
-  },
   { fault: 'from compared with >', pageSize: 1, itemsAtMost: 5, words: /is missing at the beginning/ },
   {
     // Five pages of seven and two neighbours after them; the server treats a repeated cursor as deep.

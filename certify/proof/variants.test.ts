@@ -27,10 +27,9 @@ const real = quick[SEED % quick.length];
 
 for (const proof of proofs) {
   const { title, variants, mode, tier } = proof;
-  test(title, tier, async ({ small: { database, provisioned, store } }) => {
-    const inside = tier === FULL || proof === real ? {} : { store };
-    const options = { runs: RUNS, seed: SEED, ...inside };
-    const report = await certifyVariant(database, provisioned, combined(variants), mode, options);
+  test(title, tier, async ({ small }) => {
+    const stack = tier === FULL || proof === real ? 'real' : 'in process';
+    const report = await certifyVariant(small, combined(variants), mode, { runs: RUNS, seed: SEED, stack });
     expect(obstaclesOf(report)).toEqual([]);
   });
 }
@@ -39,14 +38,13 @@ for (const variant of LIVE) {
   for (const mode of ['full', 'bare'] as const) {
     const title = `${variant.name}, ${mode}`;
     const tier = byTurns(title);
-    test(title, tier, async ({ small: { database, provisioned, store } }) => {
+    test(title, tier, async ({ small }) => {
       test.slow();
       const pollingScale = tier === FULL ? 1 : LIVE_POLLING;
       // Filling a tenant needs the database.
-      const stack = mode === 'full' ? { fills: true } : { store };
-      const report = await certifyVariant(database, provisioned, variant, mode, {
-        ...{ seed: SEED, pollingScale, ...stack },
-      });
+      const stack = mode === 'full' ? 'real' : 'in process';
+      const options = { seed: SEED, pollingScale, stack, fills: true } as const;
+      const report = await certifyVariant(small, variant, mode, options);
       expect(obstaclesOf(report)).toEqual([]);
     });
   }

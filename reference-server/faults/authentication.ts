@@ -1,16 +1,16 @@
 /** Section 5: faults in checking the bearer token. */
 import type { ServiceRequest } from '../http/http.ts';
 import {
+  accepting,
   answering,
   authorized,
   emptyPage,
   isScreenings,
   queryOf,
-  refusal,
   refusals,
   requests,
-  accepting,
   withHeader,
+  type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, cookieOf, trusted, cachedBy, payloadOf, tokenOf, verifying } from './bearer.ts';
@@ -26,10 +26,8 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
       ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
       : request;
   });
-const tokenInHeader = (name: string): ServerOptions => tokenFrom(({ headers }) => headers[name]);
-const tokenInCookie = (name: string): ServerOptions => tokenFrom((request) => cookieOf(request, name));
-const tokenInQuery = (name: string, where: (query: URLSearchParams) => boolean = () => true): ServerOptions =>
-  tokenFrom((request) => (where(queryOf(request)) ? queryOf(request).get(name) : undefined));
+const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
+  tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
 /** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
@@ -41,32 +39,13 @@ const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
 /** Caches verified tokens by the token with `ignored` removed. */
 const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
 
-/** Verifies only these parts of a token with more than three. */
-const parts = (from: number, to?: number): ServerOptions =>
-  verifying(() => (token, nowSeconds, real) => real(token.split('.').slice(from, to).join('.'), nowSeconds));
-
-/** Accepts tokens for this many seconds after exp. */
-const leeway = (seconds: number): ServerOptions =>
-  verifying(() => async (token, nowSeconds, real) => {
-    const exp = payloadOf(token)?.exp ?? 0;
-    return real(token, exp < nowSeconds && exp + seconds > nowSeconds ? exp - 1 : nowSeconds);
-  });
-
 export const authentication: readonly Fault[] = [
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
-    'accepts a token in the cookie token': tokenInCookie('token'),
-    'accepts a token in the cookie jwt': tokenInCookie('jwt'),
-    'accepts a token in X-Forwarded-Access-Token': tokenInHeader('x-forwarded-access-token'),
-    'accepts a token in X-Auth-Token': tokenInHeader('x-auth-token'),
-    'a request with X-Client-Id needs no token': answering(
-      emptyPage,
-      (_, request) => authorizationOf(request) === '' && request.headers['x-client-id'] !== undefined,
+    'accepts a token in the cookie token': tokenFrom((request) => cookieOf(request, 'token')),
+    'accepts a token in X-Forwarded-Access-Token': tokenFrom(
+      ({ headers }) => headers['x-forwarded-access-token'],
     ),
     'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
-    'pages after a cursor need no token': answering(
-      emptyPage,
-      (query, request) => query.has('from_id') && authorizationOf(request) === '',
-    ),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*403/ })({
     'a request without a token is 403': onHeader(/^$/, '403 forbidden'),
@@ -75,18 +54,9 @@ export const authentication: readonly Fault[] = [
     'accepts a token without a scheme': authorizedAs(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
     'ignores the scheme': authorizedAs(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer '),
     'replaces the first six characters by Bearer': authorized((value) => `Bearer ${value.slice(7)}`),
-    'accepts every scheme that begins with Bearer': authorizedAs(/^Bearer\w+ /, 'Bearer '),
-    'accepts a colon after Bearer': authorizedAs(/^Bearer: /, 'Bearer '),
     'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
-    'removes quotes around a token': authorizedAs(/^Bearer "(.*)"$/, 'Bearer $1'),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
-    'accepts a token as the user name of Basic': authorized((value) => {
-      const [user] = Buffer.from(/^Basic (\S+)$/.exec(value)?.[1] ?? '', 'base64')
-        .toString()
-        .split(':');
-      return user ? `Bearer ${user}` : value;
-    }),
     'accepts client credentials by Basic instead of a token': answering(emptyPage, (_, request) => {
       const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
       return Buffer.from(basic, 'base64').toString().startsWith('primary-client:');
@@ -107,20 +77,12 @@ export const authentication: readonly Fault[] = [
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
-  }),
-  ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
       /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
-    ),
-    'a token whose header is null is 500': answering('500 internal_error', (_, request) =>
-      tokenOf(request).startsWith('bnVsbA.'),
     ),
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*200/ })({
     'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
-  }),
-  ...fails({ '5-garbage': /401 unauthenticated.*403/ })({
-    'a bearer that is no JWT is 403': onHeader(/^Bearer [\w-]*(\.[\w-]?\.[\w-]?)?$/, '403 forbidden'),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'decodes claims without verifying the signature': verifying(() => async (token, nowSeconds) => {
@@ -128,25 +90,17 @@ export const authentication: readonly Fault[] = [
       return claims && claims.exp > nowSeconds ? claims : undefined;
     }),
     'accepts alg none': trusted((_, { alg }) => alg === 'none'),
-    'accepts alg None': trusted((_, { alg }) => alg === 'None'),
-    'accepts an unknown alg without verifying': trusted(
-      (_, { alg = 'none' }) => !/^(none|(RS|ES|HS|PS)\d+|EdDSA)$/i.test(alg),
-    ),
     'accepts an empty signature': trusted((token, { alg }) => token.endsWith('.') && alg !== 'none'),
     'caches verified tokens by header and payload': cachedWithout(/\.[^.]*$/),
-    'caches verified tokens by signature': cachedWithout(/^.*\./),
     'caches verified tokens by payload and signature': cachedWithout(/^[^.]*\./),
     'caches verified tokens by signature, tenant_id, sub and exp': cachedBy((token) => {
       const { tenant_id, sub, exp } = payloadOf(token) ?? {};
       return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
     }),
-    'compares signatures case-insensitively': cachedBy((token) =>
-      token.replace(/[^.]*$/, (signature) => signature.toLowerCase()),
-    ),
-    'ignores text after a signature': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{86})[^.]*$/),
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
-    'verifies the first three parts of a token with more': parts(0, 3),
-    'verifies the last three parts of a token with more': parts(-3),
+    'verifies the first three parts of a token with more': verifying(
+      () => (token, nowSeconds, real) => real(token.split('.').slice(0, 3).join('.'), nowSeconds),
+    ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
     'pages after a cursor are served to every tenant': accepting('forbidden', (query) =>
@@ -154,18 +108,13 @@ export const authentication: readonly Fault[] = [
     ),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
-    'ignores exp': leeway(Infinity),
-    'accepts tokens for twenty minutes after exp': leeway(1_200),
-  }),
-  ...failsFull({ '5-expired': /401 unauthenticated.*403/ })({
-    'an expired token is 403': refusals([401], (answer, request) => {
-      const exp = payloadOf(tokenOf(request))?.exp ?? Infinity;
-      return exp < Date.now() / 1000 - 60 ? refusal('403 forbidden') : answer;
+    'accepts tokens for twenty minutes after exp': verifying(() => async (token, nowSeconds, real) => {
+      const exp = payloadOf(token)?.exp ?? 0;
+      return real(token, exp < nowSeconds && exp + 1_200 > nowSeconds ? exp - 1 : nowSeconds);
     }),
   }),
   ...fails({ '5-query-token': /401 unauthenticated.*200/ })({
     'accepts access_token in the query': tokenInQuery('access_token'),
-    'accepts accessToken in the query': tokenInQuery('accessToken'),
     'accepts jwt in the query': tokenInQuery('jwt'),
     'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
       query.has('from_id'),

@@ -34,16 +34,6 @@ const TRAILING_SLASH = /\/v1\/tenants\/([^/?]+)\/screenings\/(?=\?|$)/;
 
 const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
   accepting('unauthenticated', (_, request) => isServed(request));
-const anonymousWith = (header: string, value: string): ServerOptions =>
-  anonymous(({ headers }) => headers[header] === value);
-
-/** Serves these methods like GET, without a token too. */
-const methodsOpen = (...methods: string[]): ServerOptions =>
-  middleware(() => async (request, next) => {
-    if (!methods.includes(request.method) || !isScreenings(request)) return next(request);
-    const answer = await next({ ...request, method: 'GET' });
-    return authorizationOf(request) === '' ? emptyPage() : answer;
-  });
 
 /** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
 const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
@@ -60,28 +50,14 @@ const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOpt
 export const bypasses: readonly Fault[] = [
   ...fails({ '5-missing': /401.*200/ })({
     'HEAD needs no token': anonymous(({ method }) => method === 'HEAD'),
-    'OPTIONS is served like GET and needs no token': methodsOpen('OPTIONS'),
-    'POST is served like GET and needs no token': methodsOpen('POST'),
-    'PUT and DELETE are served like GET and need no token': methodsOpen('PUT', 'DELETE'),
+    'OPTIONS is served like GET and needs no token': middleware(() => async (request, next) => {
+      if (request.method !== 'OPTIONS' || !isScreenings(request)) return next(request);
+      const answer = await next({ ...request, method: 'GET' });
+      return authorizationOf(request) === '' ? emptyPage() : answer;
+    }),
     'a trailing slash bypasses authentication': spelled(TRAILING_SLASH, 401),
-    'two slashes before v1 bypass authentication': spelled(
-      /^\/\/v1\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
-      401,
-    ),
-    'two slashes after v1 bypass authentication': spelled(
-      /\/v1\/\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
-      401,
-    ),
     'a path in capitals or percent-encoded letters bypasses authentication': spelled(
       /^\/+(?:%761|V1)\/(?:%74enants|TENANTS)\/([^/?]+)\/(?:%73creenings|SCREENINGS)(?=\?|$)/,
-      401,
-    ),
-    'a tenant in braces bypasses authentication': spelled(
-      /\/v1\/tenants\/%7B([^/?]+)%7D\/screenings(?=\?|$)/i,
-      401,
-    ),
-    'the suffix .json bypasses authentication': spelled(
-      /\/v1\/tenants\/([^/?]+)\/screenings\.json(?=\?|$)/,
       401,
     ),
     'the path without its version bypasses authentication': spelled(
@@ -94,16 +70,13 @@ export const bypasses: readonly Fault[] = [
           ? emptyPage()
           : next(request),
     ),
-    'an Origin header bypasses authentication': anonymous(({ headers }) => headers['origin'] !== undefined),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
       401,
     ),
-    'the User-Agent of health checks bypasses authentication': anonymous(
-      ({ headers }) => headers['user-agent']?.includes('ELB-HealthChecker') === true,
+    'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
+      ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
-    'X-Forwarded-Host localhost bypasses authentication': anonymousWith('x-forwarded-host', 'localhost'),
-    'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymousWith('x-forwarded-for', '127.0.0.1'),
     'a session cookie that a page set replaces the token': both(
       onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
@@ -121,10 +94,6 @@ export const bypasses: readonly Fault[] = [
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
     ),
-    'If-Modified-Since is answered with 304 before authentication': answering(
-      () => ({ status: 304, headers: [], body: '' }),
-      (_, { headers }) => headers['if-modified-since'] !== undefined,
-    ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'a trailing slash accepts every bearer': spelled(
@@ -138,11 +107,7 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/]+)\/\.\.\/[^/?]+\/screenings/,
       200,
     ),
-    'the tenant me is the tenant of the token': tenantsLike((shown) => shown === 'me'),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
-    'compares the last group of the tenant': tenantsLike(
-      (shown, own) => shown.endsWith(own.slice(-12)) && shown.length === own.length,
-    ),
     'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
       shown.includes(own),
     ),

@@ -40,15 +40,10 @@ const some = (change: (line: string) => string | readonly string[]) =>
 const unknownEvent: Change = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
 
-const TENANT = '"tenantId":"00000000-0000-4000-8000-000000000001"';
-
 const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"data":'.length, -1);
 
 export const events: readonly Fault[] = [
   ...fails({ '6-envelope': /specversion: "1.0"/ })({ 'specversion is 0.3': replaced('"1.0"', '"0.3"') }),
-  ...fails({ '6-envelope': /source: a non-empty string/ })({
-    'events lack source': captured(attribute('source')),
-  }),
   ...fails({ '6-envelope': /type: a non-empty string/ })({
     'some events lack type': some(attribute('type')),
   }),
@@ -76,38 +71,19 @@ export const events: readonly Fault[] = [
   ...fails({ '6-envelope': /lower-case letters and digits/ })({
     'an attribute is in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),
   }),
-  ...fails({ '6-envelope': /time: an RFC 3339/ })({
-    'time is in epoch seconds': captured(attribute('time', '"time":1718445600,')),
-    'time of some events has no offset': some(attribute('time', '"time":"2024-06-15T12:00:00",')),
-  }),
-  ...fails({ '6-envelope': /string, a boolean or an integer/ })({
-    'an attribute is an object': replaced('{"specversion"', '{"trace":{"id":1},"specversion"'),
-  }),
-  ...fails({ '6-envelope': /datacontenttype: a media type/ })({
-    'datacontenttype is json': replaced('"application/json"', '"json"'),
-  }),
-  ...fails({ '6-same-object': /testTime/ })({
-    'testTime of events is in milliseconds of UTC': captured((line) =>
-      line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${new Date(at).toISOString()}"`),
-    ),
-    'members of events are in snake case': captured(inData(/"testTime"/, '"test_time"')),
-  }),
   ...fails({ '6-same-object': /result/ })({
     'some events have another result': some(inData(/"result":[^,}]*/, '"result":"changed"')),
-  }),
-  ...fails({ '6-same-object': /person/ })({
-    'texts of events are truncated to 255 characters': captured(inData(/"([^"]{255})[^"]+"/, '"$1"')),
   }),
   ...fails({ '6-same-object': /device/ })({
     'events lack a member that REST returns': captured(inData(/"device":\{[^}]*\},/, '')),
   }),
   ...fails({ '6-same-object': /data.id: a JSON integer/ })({
     'ids of events are strings': captured(inData(/"id":(\d+)/, '"id":"$1"')),
-    'some ids of events have a fraction': some(inData(/"id":(\d+)/, '"id":$1.0')),
-    'some events lack id': some(inData(/"id":\d+,/, '')),
   }),
   ...fails({ '6-same-object': /data.tenantId/ })({
-    'some events are for another tenant': some(inData(/"tenantId":"[^"]*"/, TENANT)),
+    'some events are for another tenant': some(
+      inData(/"tenantId":"[^"]*"/, '"tenantId":"00000000-0000-4000-8000-000000000001"'),
+    ),
   }),
   ...fails({ '6-complete': /an event of screening \d+/ })({ 'some events are missing': some(() => []) }),
   ...fails({ '6-complete': /only events of screenings that REST returns/ })({

@@ -9,7 +9,6 @@ import {
   middleware,
   queryOf,
   refusal,
-  withHeader,
 } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
@@ -60,14 +59,6 @@ const isAnonymous: Matches = (request) =>
   isScreenings(request) && request.headers['authorization'] === undefined;
 const hasNoPageSize: Matches = (request) => isScreenings(request) && !queryOf(request).has('pageSize');
 
-/** The page without its next. */
-const lastPage: Odd = async (request, next) => {
-  const answer = await next(request);
-  return answer.status === 200
-    ? withHeader(jsonBody((page) => ({ ...page, links: {} }))(answer), 'link', undefined)
-    : answer;
-};
-
 /** Replaces answers of one status; pages become 503. */
 const replacing =
   (status: number, odd: () => ServiceAnswer): Odd =>
@@ -99,20 +90,11 @@ export const outages: readonly Fault[] = [
   ...fails({ '7.2-server-error': /a page: 5xx or the earlier page.*0 items/ })({
     'during an outage pages are empty': during(isScreenings, emptyPage),
   }),
-  ...fails({ '7.2-server-error': /a page: 5xx or the earlier page.*no next/ })({
-    'during an outage first pages have no next': during(isScreenings, lastPage),
-  }),
-  ...fails({ '7.2-server-error': /without pageSize.*no page that ends the traversal.*0 items/ })({
-    'during an outage pages of the default size are empty': during(hasNoPageSize, emptyPage),
-  }),
   ...fails({ '7.2-server-error': /of the second tenant.*no page that ends the traversal.*0 items/ })({
     'during an outage pages of the second tenant are empty': during(isOf('secondTenant'), emptyPage),
   }),
   ...fails({ '7.2-server-error': /a next.*no page that ends the traversal.*0 items/ })({
     'during an outage a next returns an empty page': during(isFollowed, emptyPage),
-  }),
-  ...fails({ '7.2-server-error': /a next.*no page that ends the traversal.*no next/ })({
-    'during an outage the page of a next has no next': during(isFollowed, lastPage),
   }),
   ...fails({ '7.2-server-error': /without pageSize.*no page that lacks item \d+.*a next/ })({
     // One of several shards; single items may come from another one.
@@ -165,9 +147,6 @@ export const outages: readonly Fault[] = [
     'after an outage the second client gets no token': afterwards(
       (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
     ),
-  }),
-  ...fails({ '7.2-server-error': /without pageSize.*200 within.*end of the fault.*503/ })({
-    'after an outage the default page size still fails': afterwards(hasNoPageSize),
   }),
   ...fails({ '7.2-server-error': /a page: 200 within.*end of the fault.*503/ })({
     'after an outage first pages of one item still fail': afterwards(

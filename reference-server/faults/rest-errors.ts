@@ -12,7 +12,6 @@ import {
   reading,
   refusal,
   refusals,
-  withHeader,
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -70,10 +69,6 @@ export const restErrors: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-body': /a JSON body with/ })({
-    'REST errors are plain text': errors((answer) =>
-      withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
-    ),
-    'REST errors lack a code': errors(jsonBody(() => ({ message: 'refused' }))),
     'REST errors have codes in capitals': errors(
       jsonBody((inner) => ({ ...inner, code: String(inner['code']).toUpperCase() })),
     ),
@@ -87,47 +82,24 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-forbidden': /403 forbidden/ })({ 'a 403 has another code': coded(403, 'access_denied') }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200/ })({
-    'ignores a pageSize that begins with a letter': pageSize(/^[a-z]/),
-    'ignores a pageSize of undefined': pageSize(/^(undefined|NaN)$/),
     'reads a pageSize up to its first letter': pageSize(/^\d+[a-z]+$/, (text) =>
       String(Math.max(1, parseInt(text))),
     ),
-    'reads a pageSize of all as 1000': pageSize(/^all$/, '1000'),
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, '1000'),
     'ignores a from_id of null': fromId(/^null$/),
-    'ignores a from_id of undefined': fromId(/^undefined$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
-    'ignores digits after an underscore': pageSize(/^\d+_\d+$/, '1'),
     'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
-    'reads a pageSize that begins with 0 as octal': pageSize(/^0[0-7]+$/, (text) =>
-      String(parseInt(text, 8)),
-    ),
-    'ignores an exponent': pageSize(/^\d+e\d+$/, '1'),
-    'ignores a from_id with a plus sign': fromId(/^\+\d+$/),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*422/ })({
     'a malformed integer is 422': recoded('invalid_request', '422 invalid_request'),
   }),
-  ...fails({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
-    'a malformed pageSize is page_size_out_of_range': answering(
-      '400 page_size_out_of_range',
-      matching('pageSize', /^[a-z]/),
-    ),
-  }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ })({
     'a malformed time is invalid_request': recoded('invalid_time_range', '400 invalid_request'),
   }),
-  ...fails({
-    '7.2-invalid_time_range': /400 invalid_time_range.*200/,
-    '7.2-invalid_request': /400 invalid_request.*(200|page_size_out_of_range)/,
-  })({
-    'reads U+2212 as a minus sign': reading(['from', 'to', 'pageSize', 'from_id'], (text) =>
-      text.replace('\u2212', '-'),
-    ),
-  }),
+
   // Each of several mistakes with the same symptom is named.
   ...failsLater({ '7.2-invalid_time_range': /200.*; alike (?=.*T24)(?=.*-02-29)/ })({
     'every fourth year is a leap year, and every day has an hour 24': time(
@@ -138,51 +110,23 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     'a time without offset is UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
     'a date alone is its midnight': time(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00:00Z'),
-    'accepts a time without seconds': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d)Z$/, '$1:00Z'),
     'accepts epoch seconds': time(/^\d{10}$/, SPRING),
     'ignores text after a time': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\w+$/, '$1'),
     'trims blanks around a time': time(/^\s*(\S+Z)\s*$/, '$1'),
     'ignores the name of a zone after a time': time(/^([^[]*)\[.*\]$/, '$1'),
-    'ignores an offset after Z': time(/^(.*Z)[+-]\d\d:\d\d$/, '$1'),
-    'accepts a fraction of a minute': time(/^(.*T\d\d:\d\d)\.\d+Z$/, '$1:00Z'),
-    'accepts a fraction of an hour': time(/^(.*T\d\d)\.\d+Z$/, '$1:00:00Z'),
-    'accepts the word now': time(/^now$/, SPRING),
     'accepts words that PostgreSQL reads': time(/^(-?infinity|epoch|today|tomorrow|J\d+)$/, SPRING),
     'accepts date mathematics': time(/^now[-+].*$|\|\|.*$/, ''),
     'accepts a date of HTTP headers': time(/^\w{3}, .* GMT$/, SPRING),
-    'accepts hour 24 of an offset': time(/(?<=\+)24:00$/, '23:00'),
-    'accepts an hour of one digit in an offset': time(/\+(?=\d:\d\d$)/, '+0'),
-    'accepts seconds of an offset': time(/^(.*\+\d\d:\d\d):\d\d$/, '$1'),
-    'accepts a year, and a month of it': time(/^\d{4}(-\d\d)?$/, SPRING),
-    'accepts hours without minutes': time(/^(.*T\d\d)Z$/, '$1:00:00Z'),
-    'accepts minutes without seconds before an offset': time(/^(.*T\d\d:\d\d)([+-]\d\d:\d\d)$/, '$1:00$2'),
-    'accepts a date with the month first': time(/^\d\d\/\d\d\/\d{4}.*$/, SPRING),
-    'accepts a date with dots': time(/^\d\d\.\d\d\.\d{4}$/, SPRING),
-    'accepts epoch seconds after an @': time(/^@\d+$/, SPRING),
-    'accepts a number of days before now': time(/^-\d+ days?$/, SPRING),
-    'accepts epoch seconds with a fraction': time(/^\d+\.\d+$/, SPRING),
     'accepts an offset without a colon': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
     'removes a blank before an offset': time(/^(.*) (?=\+\d\d:\d\d$)/, '$1'),
-    'accepts the abbreviation of a zone': time(/^(.*) EST$/, '$1Z'),
-    'accepts AM and PM': time(/^(.*) [AP]M$/, '$1Z'),
-    'accepts an hour of one digit': time(/T(?=\d:)/, 'T0'),
-    'accepts milliseconds after a colon': time(/:\d{3}Z$/, 'Z'),
     '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
-    'February of a leap year has 30 days': time(/^(\d\d[02468][048])-02-30T/, '$1-03-01T'),
-    '31 April is 1 May': time(/-04-31T/, '-05-01T'),
-    'every fourth year is a leap year': time(/^(19|21)00-02-29T/, '$100-03-01T'),
-    'hour 24 is the next midnight': time(/^(\d{4}-\d\d-\d\d)T24:00:00Z$/, '$1T23:59:59.999999Z'),
     'reads digits of every script': time(/\p{Nd}/gu, (digit) => String(digit.codePointAt(0)! & 15)),
     'a NUL ends a time': time(/\0.*/s, ''),
   }),
-  ...fails({
-    '7.2-invalid_time_range': /400 invalid_time_range.*500/,
-    '7.2-no-unprovoked-5xx': /no 5xx/,
-  })({ 'minute 60 of an offset is 500': crashing(matching('from', /[+-]\d\d:[6-9]\d$/)) }),
+  ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'minute 60 of an offset is 500': crashing(matching('from', /[+-]\d\d:[6-9]\d$/)),
+  }),
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ })({
-    'truncates a pageSize to 32 bits': pageSize(/^\d{10,}$/, (text) =>
-      String(BigInt.asIntN(32, BigInt(text))),
-    ),
     'truncates a negative pageSize to 32 bits': pageSize(/^-\d{10}$/, (text) =>
       String(BigInt.asIntN(32, BigInt(text))),
     ),
@@ -190,12 +134,8 @@ export const restErrors: readonly Fault[] = [
       Number(text) > 1000 ? '1000' : text,
     ),
     'ignores a pageSize of 0': pageSize(/^0$/),
-    'ignores a pageSize of -0': pageSize(/^-0$/),
-    'accepts page sizes from 1002 to 1024': pageSize(/^10(0[2-9]|[12]\d)$/, '1000'),
-    'accepts a pageSize of 10000': pageSize(/^10000$/, '1000'),
   }),
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ })({
-    'a negative pageSize is invalid_request': answering('400 invalid_request', matching('pageSize', /^-/)),
     'a pageSize out of range is invalid_request': recoded('page_size_out_of_range', '400 invalid_request'),
   }),
   ...fails({ '4.2-from_id': /(item|\d)/ })({
@@ -204,31 +144,19 @@ export const restErrors: readonly Fault[] = [
     ),
     'ignores the sign of a from_id': fromId(/^-(?=\d)/, (text) => text.slice(1)),
   }),
-  ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
-    "an unknown tenant's path is an empty page": refusals([403], (answer, { path }) =>
-      /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : emptyPage(),
-    ),
-  }),
   ...failsFull({ '7.2-not_found': /404 not_found.*200/ })({
     'a tenant that is not onboarded gets an empty page': refusals([404], emptyPage),
-  }),
-  ...failsFull({ '7.2-not_found': /404 not_found.*403/ })({
-    'a tenant that is not onboarded is 403': refusals([404], () => refusal('403 forbidden')),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'an Accept header without JSON is 500': crashing((_, { headers }) =>
       /html/.test(headers['accept'] ?? ''),
     ),
     'a NUL in a parameter is 500': crashing((_, { path }) => path.includes('%00')),
-    'a from_id of 19 digits is 500': crashing(matching('from_id', /^\d{19,}$/)),
-    'the year 0000 is 500': crashing(matching('from', /^0000/)),
     'the last day of the year 9999 is 500': crashing(matching('to', /^9999-12-31/)),
-    'an Origin header is 500': crashing((_, { headers }) => headers['origin'] !== undefined),
     'a second from_id is 500': crashing((query) => query.getAll('from_id').length > 1),
     'a GET without a query is 500': crashing(
       (_, { method, path }) => method === 'GET' && !path.includes('?'),
     ),
-    'an unknown parameter is 500': crashing((query) => query.has('unknown')),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(

@@ -1,6 +1,6 @@
 /** Sections 2.3 and 2.4: faults in the shape of screenings and pages. */
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
-import { nextOf, nextUrls, pages, pageText, onPages, storedPages } from '../run/alter.ts';
+import { nextOf, pages, pageText, onPages, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { alterStored, eachItem, itemText, retimed } from './rows.ts';
@@ -23,15 +23,11 @@ const otherNext = (linksOf: (next: string) => unknown, otherwise?: unknown): Ser
     else if (otherwise !== undefined) page.links = otherwise;
   });
 
-const lostNext = (where: (query: URLSearchParams) => boolean): ServerOptions =>
-  nextUrls((next, _, query) => (where(query) ? undefined : next));
-
 const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
   storedPages(() => (query, ask) => ask({ ...query, pageSize: sizeOf(query.pageSize) }));
 
 export const shape: readonly Fault[] = [
   ...fails({ '2.3-id': /id: a JSON integer/ })({
-    'ids are strings': itemText(/"id":(\d+)/, '"id":"$1"'),
     'ids beyond 2^53 are strings': itemText(/"id":(\d{16,})/, '"id":"$1"'),
   }),
   ...fails({ '2.3-id-stable': /id \d+ for one screening only|with the same id again/ })({
@@ -45,9 +41,6 @@ export const shape: readonly Fault[] = [
     }),
     'ids are rounded to doubles': itemText(/"id":(\d+)/, (_, id) => `"id":${Number(id)}`),
   }),
-  ...fails({ '2.3-tenantId': /tenantId: .*as in the path/ })({
-    'items lack tenantId': itemText(/"tenantId":"[^"]*",/, ''),
-  }),
   ...fails({ '2.3-tenantId': /as in the path.*ffffffff/ })({
     'one item in thirty has another tenantId': itemText(
       /"tenantId":"[^"]*"/,
@@ -57,7 +50,6 @@ export const shape: readonly Fault[] = [
   }),
   ...fails({ '2.3-testTime': /RFC 3339 date-time with offset/ })({
     'testTime has no offset': times((at) => formatInstant(instant(at)).replace('Z', '')),
-    'testTime has a space instead of T': times((at) => at.replace('T', ' ')),
     'testTime is in epoch milliseconds': times((at) => Date.parse(at)),
   }),
   ...fails({ '4.2-window': /only items in \[|on the page|as the dataset says/ })({
@@ -69,36 +61,19 @@ export const shape: readonly Fault[] = [
   }),
   ...fails({ '2.4-items': /items: an array/ })({
     'items is null on an empty page': pageText('"items":[]', '"items":null'),
-    'items is an object where there is one': onPages((page) => {
-      const body = String(page.body);
-      const items = body.slice('{"items":['.length, body.lastIndexOf('],"links":'));
-      const one = items !== '' && !/(?<=\}),(?=\{"id":)/.test(items);
-      return one ? { ...page, body: body.replace(`"items":[${items}]`, () => `"items":${items}`) } : page;
-    }),
   }),
   ...fails({ '2.4-items': /at most pageSize=\d+ items/ })({
     'the extra row of the query stays on the page': sized((pageSize) => pageSize + 1),
-    'pageSize is ignored': sized(() => 250),
   }),
   ...fails({ '2.4-links': /links: an object/ })({
     'links is missing on the last page': pageText(/,"links":\{\}\}$/, '}'),
-    'links is null on an empty page': pageText('"items":[],"links":{}', '"items":[],"links":null'),
     'links is an array of relations': otherNext((href) => [{ rel: 'next', href }], []),
-  }),
-  ...fails({ '2.4-next': /on the page.*no next/ })({
-    'next is missing after half of the ids': lostNext(
-      (query) => query.has('from_id') && Number(query.get('from_id')) % 2 === 0,
-    ),
-    'next is missing where pageSize is 10': lostNext((query) => query.get('pageSize') === '10'),
   }),
   ...fails({ '2.4-next': /next: a URL/ })({
     'next is an object with href': otherNext((href) => ({ next: { href } })),
   }),
   ...fails({ '2.4-next-absent': /next: null/ })({
     'next is null on the last page': lastLinks({ next: null }),
-  }),
-  ...fails({ '2.4-next-absent': /next: ""/ })({
-    'next is an empty string on the last page': lastLinks({ next: '' }),
   }),
   ...fails({ '2.4-next-no-empty-page': /an empty page/ })({
     'every full page has next': alterStored((page, query) => ({

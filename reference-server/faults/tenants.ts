@@ -18,7 +18,7 @@ import {
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { cookieOf, verifying } from './bearer.ts';
+import { verifying } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { formOf } from './forms.ts';
 
@@ -46,9 +46,6 @@ export const tenants: readonly Fault[] = [
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     "another tenant's path is an empty page": refusals([403], emptyPage),
   }),
-  ...fails({ '5-forbidden-unknown': /403 forbidden.*401/ })({
-    "another tenant's path is 401": refusals([403], () => refusal('401 unauthenticated')),
-  }),
   ...failsFull({ '5-one-tenant': /tenant_id: / })({
     'tenants share a token cache': sharedTokens(),
     'the third of three concurrent mints returns the latest one': concurrentMints(),
@@ -75,11 +72,9 @@ export const tenants: readonly Fault[] = [
       storedTenant((request) => queryOf(request).get('cursor') ?? undefined),
       cursorOfTenant,
     ),
-    'X-Tenant-Id overrides the path': storedTenant(({ headers }) => headers['x-tenant-id']),
     'X-Original-URL overrides the path after authorization': storedTenant(
       ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
     ),
-    'the cookie tenant overrides the path': storedTenant((request) => cookieOf(request, 'tenant')),
   }),
   ...failsFull({ '4.2-r3-one-tenant': /holds|both tenants/ })({
     "a page holds the other tenant's screening with the own tenantId": foreignScreening(true),

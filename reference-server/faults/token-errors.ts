@@ -19,25 +19,17 @@ import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.t
 import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
 import { single, uncompared, type Values } from './forms.ts';
 
-const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
+const { fails, failsFull } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-const altered =
-  (status: number, body: string) =>
-  (answer: ServiceAnswer): ServiceAnswer => ({ ...answer, status, body });
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(
     [error],
     jsonBody((body) => ({ ...body, error: to })),
   );
-const restated = (error: string, status: number): ServerOptions =>
-  tokenErrors([error], (answer) => ({ ...answer, status }));
-
 const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
   );
-const refusedBodies = (change: Parameters<typeof jsonBody>[0]): ServerOptions => refused(jsonBody(change));
-
 const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']?.includes('json') === true;
 
 const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
@@ -63,16 +55,8 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
     return client && { ...client, ...changes };
   });
 
-const inAnyCase = (name: string, right: string): ServerOptions =>
-  like(name, right, (shown) => shown.toLowerCase() === right);
-
 const crashing = (name: string, odd: RegExp): ServerOptions =>
   refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
-
-const isOfSecondClient = (request: ServiceRequest): boolean =>
-  formOf(request).get('client_id')?.[0]?.startsWith('second') === true;
-
-const withoutAccents = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '');
 
 function decodedAgain(value: string): string {
   try {
@@ -82,34 +66,14 @@ function decodedAgain(value: string): string {
   }
 }
 
-const KNOWN = /^(primary|secondTenant|notOnboarded|unauthorized|invalidGrant|scratch)-client$/;
-
 export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-body': /JSON with error and error_description/ })({
     'token errors are plain text': refused((answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
     ),
-    'token errors lack error_description': refusedBodies(({ error }) => ({ error })),
-    'token errors are nested in problem details': refusedBodies((inner) => ({ status: 400, detail: inner })),
+    'token errors lack error_description': refused(jsonBody(({ error }) => ({ error }))),
     'token errors are HTML where Accept is a list': refused((answer, { headers }) =>
       headers['accept'] === 'application/json' ? answer : html(answer.status, 'refused'),
-    ),
-    'error_description is an object for Accept-Language: de': refused((answer, { headers }) =>
-      headers['accept-language']?.startsWith('de')
-        ? jsonBody((body) => ({ ...body, error_description: { de: 'abgelehnt' } }))(answer)
-        : answer,
-    ),
-  }),
-  ...failsLater({ '7.1-body': /JSON with error/ })({
-    'a line feed in a client_id is not escaped in error_description': refused((answer, request) => ({
-      ...answer,
-      body: String(answer.body).replace('client_id', formOf(request).get('client_id')?.[0] ?? ''),
-    })),
-  }),
-  ...fails({ '7.1-body': /error_description.*<html/, '7.1-invalid_client-secret': /401 invalid_client/ })({
-    'a wrong secret gets the error page of a gateway': tokenErrors(
-      ['invalid_client'],
-      altered(401, '<html>401</html>'),
     ),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*(200|token)/ })({
@@ -121,20 +85,10 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
     'a missing grant_type is unsupported_grant_type': defaulted('grant_type', 'none'),
   }),
-  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*invalid_client/ })({
-    'a missing client_secret is invalid_client': defaulted('client_secret', 'none'),
-  }),
   ...fails({ '7.1-invalid_request-duplicated': /400 invalid_request.*(200|token)/ })({
     'reads the first of two values': everyField((values) => values.slice(0, 1)),
     'reads the last of two different values': everyField((values) =>
       new Set(values).size > 1 ? values.slice(-1) : values,
-    ),
-    'reads the first of two different client_ids': field('client_id', (values) =>
-      new Set(values).size > 1 ? values.slice(0, 1) : values,
-    ),
-    'reads the first of two values of a form with a charset': everyField(
-      (values) => values.slice(0, 1),
-      ({ headers }) => headers['content-type']?.includes('charset') === true,
     ),
     'joins two scopes': field('scope', (scopes) => (scopes.length > 1 ? [scopes.join(' ')] : scopes)),
   }),
@@ -151,9 +105,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
     'an empty scope is screenings.read': first('scope', (scope) => scope || 'screenings.read'),
   }),
-  ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 unsupported_grant_type.*200/ })({
-    'an empty grant_type is client_credentials': first('grant_type', (type) => type || 'client_credentials'),
-  }),
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 401 invalid_client.*200/ })({
     'a blank client_secret is not compared': uncompared((form, value) => {
       const [shown] = form.get('client_secret') ?? [];
@@ -161,21 +112,13 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
-    'a wrong secret is 400': restated('invalid_client', 400),
-  }),
-  ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*access_denied/ })({
-    'a wrong secret is access_denied': recoded('invalid_client', 'access_denied'),
+    'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'compares the first 16 characters of secrets': anySecret(
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
-    'compares secrets case-insensitively': anySecret(
-      (shown, real) => shown.toLowerCase() === real.toLowerCase(),
-    ),
-    'compares secrets without accents': full(anySecret((shown, real) => withoutAccents(shown) === real)),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
-    'accepts every secret': anySecret(() => true),
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
       const inFlight = new Set<{ readonly id: string; met?: Client }>();
@@ -209,30 +152,19 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
-    'compares client_ids case-insensitively': inAnyCase('client_id', 'primary-client'),
-    'compares client_ids without accents': anyClient((id, right) => withoutAccents(id) === right),
+    'compares client_ids case-insensitively': like(
+      'client_id',
+      'primary-client',
+      (shown, right) => shown.toLowerCase() === right,
+    ),
     'accepts a client_id with a suffix': like('client_id', 'primary-client', (shown, real) =>
       shown.startsWith(real),
     ),
-    'accepts the beginning of a client_id': anyClient((id, right) => id.length > 3 && right.startsWith(id)),
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
-    'trims blanks after a client_id': single('client_id', (id) => id.replace(/ +$/, '')),
-    'ignores a realm before the client_id': single('client_id', (id) => id.split('/').at(-1)!),
-    'ignores a domain after the client_id': single('client_id', (id) => id.split('@')[0]!),
-  }),
-  ...fails({ '7.1-invalid_client-id': /401 invalid_client.*unauthorized_client/ })({
-    'an unknown client_id is unauthorized_client': refusing('400 unauthorized_client', (form) => {
-      const [id] = form.get('client_id') ?? [];
-      const complete = ['grant_type', 'client_secret', 'scope'].every((name) => form.get(name)?.length === 1);
-      return complete && id !== undefined && !KNOWN.test(id);
-    }),
   }),
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
-    ),
-    'invalid_client has an empty WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
-      withHeader(answer, 'www-authenticate', ''),
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
@@ -241,44 +173,19 @@ export const tokenErrorFaults: readonly Fault[] = [
       const isElsewhere = [...form.keys()].indexOf('grant_type') > 0 && form.get('grant_type')!.length === 1;
       if (isElsewhere) form.set('grant_type', ['client_credentials']);
     }),
-    'compares grant types case-insensitively': inAnyCase('grant_type', 'client_credentials'),
-    'accepts a grant_type with a suffix': like('grant_type', 'client_credentials', (shown, real) =>
-      shown.startsWith(real),
-    ),
     'decodes values of a form twice': everyField((values) => values.map(decodedAgain)),
-    'accepts the beginning of a grant_type': single('grant_type', (grant) =>
-      grant.startsWith('client_cred') ? 'client_credentials' : grant,
-    ),
     'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
     'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
   }),
-  ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*unauthorized_client/ })({
-    'another grant_type is unauthorized_client': recoded('unsupported_grant_type', 'unauthorized_client'),
-  }),
   ...fails({ '7.1-invalid_scope': /400 invalid_scope.*(200|token)/ })({
     'grants screenings.read for every scope': single('scope', () => 'screenings.read'),
-    'compares scopes case-insensitively': inAnyCase('scope', 'screenings.read'),
-    'accepts a scope with a suffix': like(
-      'scope',
-      'screenings.read',
-      (shown, real) => /^\S+$/.test(shown) && shown.startsWith(real),
-    ),
     'grants all scopes for *': single('scope', (scope) => (scope === '*' ? 'screenings.read' : scope)),
     'reads the dot of a scope as any letter': single('scope', (scope) =>
       scope.replace(/^screenings.read$/, 'screenings.read'),
     ),
-    'grants screenings.read for screenings': single('scope', (scope) =>
-      scope === 'screenings' ? 'screenings.read' : scope,
-    ),
-    'grants screenings.read for openid': single('scope', (scope) =>
-      scope === 'openid' ? 'screenings.read' : scope,
-    ),
     'splits scopes at commas': single('scope', (scope) => scope.replaceAll(',', ' ')),
-  }),
-  ...fails({ '7.1-invalid_scope': /400 invalid_scope.*invalid_request/ })({
-    'an unknown scope is invalid_request': recoded('invalid_scope', 'invalid_request'),
   }),
   ...fails({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
     'grants an unknown scope beside screenings.read': answers((answer, request) => {
@@ -286,16 +193,9 @@ export const tokenErrorFaults: readonly Fault[] = [
       if (answer.status !== 200 || !asked?.includes(' ')) return answer;
       return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
     }),
-    'an unknown scope beside screenings.read is invalid_request': refusing('400 invalid_request', (form) => {
-      const [scope = '', ...others] = form.get('scope') ?? [];
-      return others.length === 0 && scope.includes(' ') && scope.includes('screenings.read');
-    }),
   }),
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
     'a client that may not use the grant gets a token': everyClient({ grantTypes: ['client_credentials'] }),
-  }),
-  ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*403/ })({
-    'a client that may not use the grant is 403': restated('unauthorized_client', 403),
   }),
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
@@ -310,24 +210,14 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
   }),
-  ...failsFull({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*200/ })({
-    'the second client may use every grant': forms(
-      (form) => form.set('grant_type', ['client_credentials']),
-      isOfSecondClient,
-    ),
-  }),
   ...failsFull({ '7.1-invalid_request-missing': /400 invalid_request.*200/ })({
     'the second client has a default scope': forms((form) => {
-      if (!form.has('scope')) form.set('scope', ['screenings.read']);
-    }, isOfSecondClient),
+      const isOfSecond = form.get('client_id')?.[0]?.startsWith('second');
+      if (isOfSecond && !form.has('scope')) form.set('scope', ['screenings.read']);
+    }),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a NUL in a client_id is 500': crashing('client_id', /\0/),
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
-    'a quote in a client_id is 500': crashing('client_id', /['"]/),
-    'a quote in a scope is 500': crashing('scope', /['"]/),
-    'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
-    'a JSON array is 500': refusing('500 server_error', (_, { body }) => body.toString().startsWith('[')),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
@@ -335,9 +225,6 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
     'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
-  }),
-  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
-    'a client_id beyond 255 octets is 500': crashing('client_id', /.{256}/s),
   }),
   ...fails({
     '7.2-no-unprovoked-5xx': /no 5xx/,

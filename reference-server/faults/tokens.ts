@@ -66,19 +66,12 @@ const fromTokenQuery = (method: string): ServerOptions =>
   });
 
 export const tokens: readonly Fault[] = [
-  ...fails({ '2.1-access_token': /a JWT in compact form/ })({
-    'the access token is opaque': opaqueTokens,
-    'access_token is called accessToken': tokenMembers(({ access_token }) => ({
-      accessToken: access_token,
-      access_token: undefined,
-    })),
-  }),
+  ...fails({ '2.1-access_token': /a JWT in compact form/ })({ 'the access token is opaque': opaqueTokens }),
   ...fails({ '2.1-token_type': /"Bearer".*bearer/ })({
     'token_type is in lower case': tokenMembers(() => ({ token_type: 'bearer' })),
   }),
   ...fails({ '2.1-expires_in': /an integer from 1 to 3600/ })({
     'expires_in is a string': tokenMembers(({ expires_in }) => ({ expires_in: String(expires_in) })),
-    'expires_in is in milliseconds': tokenMembers(() => ({ expires_in: 3_600_000 })),
   }),
   ...fails({ '2.1-expires_in': /the seconds until exp/ })({
     'expires_in is 3600 for a cached token of half an hour': shifted(-1_800),
@@ -93,10 +86,6 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '2.1-scope': /scope: a string/ })({
     'scope is an array': tokenMembers(({ scope }) => ({ scope: [scope] })),
-    'scope is missing': tokenMembers(() => ({ scope: undefined })),
-  }),
-  ...fails({ '2.1-scope': /a string that names one/ })({
-    'scope is empty': tokenMembers(() => ({ scope: '' })),
   }),
   ...fails({ '2.1-scope': /nothing beyond/ })({
     'scope exceeds the request': tokenMembers(({ scope }) => ({ scope: `${String(scope)} offline_access` })),
@@ -104,23 +93,13 @@ export const tokens: readonly Fault[] = [
   ...fails({ '2.2-iss': /iss: http/ })({
     'iss is an internal host': tokenClaims(() => ({ iss: 'http://token-service.internal:8080' })),
   }),
-  ...fails({ '2.2-iss': /oauth\/token/ })({
-    'iss is the URL of the token path': tokenClaims(({ iss }) => ({ iss: `${String(iss)}/oauth/token` })),
-  }),
   ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
-    'aud is an array': tokenClaims(({ aud }) => ({ aud: [aud] })),
-  }),
-  ...fails({ '2.2-aud': /the identifier of the API.*the client_id/ })({
-    'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
   }),
   ...failsFull({ '2.2-aud': /as in every token before/ })({
     'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
   }),
-  ...fails({ '2.2-sub': /sub: a non-empty string/ })({
-    'sub is a number': tokenClaims(() => ({ sub: 42 })),
-    'sub is empty': tokenClaims(() => ({ sub: '' })),
-  }),
+  ...fails({ '2.2-sub': /sub: a non-empty string/ })({ 'sub is a number': tokenClaims(() => ({ sub: 42 })) }),
   ...fails({ '2.2-sub-client': /the client_id/ })({
     'sub has a suffix of the identity provider': tokenClaims(({ sub }) => ({
       sub: `${String(sub)}@clients`,
@@ -132,15 +111,9 @@ export const tokens: readonly Fault[] = [
       exp: Number(exp) * 1000,
     })),
   }),
-  ...fails({ '2.2-iat': /epoch seconds/ })({
-    'iat has a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.123 })),
-  }),
   ...fails({ '2.2-iat': /of the last hour/ })({ 'iat is in local time': shifted(7_200) }),
   ...fails({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
     'tokens last a day': { tokenLifetimeSeconds: 86_400 },
-  }),
-  ...fails({ '2.2-exp': /exp: integer epoch seconds/ })({
-    'exp is missing': tokenClaims(() => ({ exp: undefined })),
   }),
   ...fails({ '2.2-scope': /scope: a string/ })({
     'the claim scope is an array called scp': tokenClaims(({ scope }) => ({
@@ -148,32 +121,17 @@ export const tokens: readonly Fault[] = [
       scp: [scope],
     })),
   }),
-  ...fails({ '2.2-scope': /as in the response/ })({
-    'the claim scope exceeds the response': tokenClaims(({ scope }) => ({ scope: `${String(scope)} admin` })),
-  }),
   ...fails({ '2.2-tenant_id': /tenant_id: / })({
     'the claim tenant_id is called tenantId': tokenClaims(({ tenant_id }) => ({
       tenant_id: undefined,
       tenantId: tenant_id,
     })),
-    'the claim tenant_id is a name': tokenClaims(() => ({ tenant_id: 'acme' })),
     "primary's tokens are for another tenant": full(
       tokenClaims(() => ({ tenant_id: 'ffffffff-ffff-4fff-8fff-ffffffffffff' })),
     ),
   }),
   ...fails({ '4.1-success': /200.*201/ })({
     'a minted token is 201': tokenAnswers((answer) => ({ ...answer, status: 201 })),
-  }),
-  ...fails({ '4.1-success': /200.*401/ })({
-    'every third mint is invalid_client': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
-        const answer = await next(request);
-        if (!isTokenRequest(request) || answer.status !== 200) return answer;
-        asked += 1;
-        return asked % 3 === 2 ? invalidClient() : answer;
-      };
-    }),
   }),
   ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
     'the mint after a wrong secret is invalid_client': middleware(() => {
@@ -187,16 +145,12 @@ export const tokens: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
-    'token responses are text/html': header('content-type', 'text/html'),
     'token responses are the HTML of a sign-in page': tokenAnswers(() =>
       withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
     ),
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({
     'token responses lack Cache-Control': header('cache-control', undefined),
-  }),
-  ...fails({ '4.1-no-store': /no-store.*no-cache/ })({
-    'token responses are no-cache instead of no-store': header('cache-control', 'no-cache, private'),
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
@@ -213,7 +167,6 @@ export const tokens: readonly Fault[] = [
     }),
   }),
   ...fails({ '5-no-refresh-token': /no member refresh_token/ })({
-    'returns a refresh token': tokenMembers(() => ({ refresh_token: 'kept' })),
     'returns a refresh token for offline_access': tokenBody((body, request) => {
       const isOffline = formOf(request).get('scope')?.[0]?.includes('offline_access');
       return isOffline ? { ...body, refresh_token: 'kept' } : body;

@@ -12,7 +12,6 @@ import {
 } from '../../engine/data/instant.ts';
 import {
   answering,
-  answers,
   both,
   defaulting,
   emptyPage,
@@ -56,9 +55,6 @@ const excludingFrom = (isExcluded: (asked: Asked) => boolean): ServerOptions =>
       !(asked.fromId === undefined && isExcluded(asked) && compareInstants(row.at, asked.from) === 0),
   });
 
-/** Compares windows with the stored instants at a coarser precision. */
-const stored = (digits: number): ServerOptions => rows({ at: (text) => cutInstant(instant(text), digits) });
-
 /** A store whose instants have microseconds; `from` or `to` is cut. */
 const inMicroseconds = (parameter: 'from' | 'to') =>
   withoutDatasets(
@@ -80,16 +76,6 @@ const isInverted = (query: URLSearchParams): boolean => {
 const hasOneOffset = (query: URLSearchParams): boolean =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
-/** Reads an instant as a signed counter of `bits` bits, in units of 10^-digits seconds; it wraps around. */
-const wrapped =
-  (bits: number, digits: number) =>
-  (text: string): Instant => {
-    const at = instant(text);
-    const count =
-      at.seconds * 10n ** BigInt(digits) + BigInt(at.fraction.padEnd(digits, '0').slice(0, digits) || '0');
-    return shift({ seconds: 0n, fraction: '' }, BigInt.asIntN(bits, count), digits);
-  };
-
 /** Refuses windows by their instants. */
 const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
   answering(answer, (query, { headers }) => {
@@ -103,29 +89,6 @@ const misspelt = (spelling: RegExp): ServerOptions =>
   answering('400 invalid_time_range', (query) =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
   );
-
-const wall = ({ seconds }: Instant, timeZone: string): string =>
-  new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone });
-
-const inLocalTime = (timeZone: string): ServerOptions =>
-  refused((from, to) => to.seconds - from.seconds < 86_400n && wall(from, timeZone) > wall(to, timeZone));
-
-/** Reads an hour that clocks skip, such as `2024-03-31T02`, as the hour after it. */
-const skipping = (hour: string): ServerOptions => {
-  const read = (at: Instant): Instant => (formatInstant(at).startsWith(hour) ? shift(at, 3_600n, 0) : at);
-  return refused((from, to) => compareInstants(read(from), read(to)) > 0);
-};
-
-/** Stores the instants of 2024 without their offset. */
-const storedInLocalTime = (timeZone: string): ServerOptions => {
-  const local = (text: string): Instant => {
-    const at = instant(text);
-    return formatInstant(at).startsWith('2024')
-      ? { ...at, seconds: BigInt(Date.parse(`${wall(at, timeZone)}Z`) / 1000) }
-      : at;
-  };
-  return rows({ at: local, read: local });
-};
 
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
   storedPages(
@@ -148,15 +111,7 @@ export const window: readonly Fault[] = [
       target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
     },
   }),
-  ...fails({ '4.2-success': /200.*204/ })({
-    'an empty window is 204': answers((answer, request) =>
-      isScreenings(request) && String(answer.body).startsWith('{"items":[]')
-        ? { ...answer, status: 204, body: '' }
-        : answer,
-    ),
-  }),
   ...fails({ '4.2-content-type': /application\/json.*(text\/plain|no Content-Type)/ })({
-    'pages are text/plain': onPages((page) => withHeader(page, 'content-type', 'text/plain; charset=utf-8')),
     'pages lack Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
   }),
   ...fails({ '4.2-content-type': /application\/json.*text\/html/ })({
@@ -170,12 +125,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-from-inclusive': /item \d+/ })({
     'from compared with >': excludingFrom(() => true),
-    'from compared with > where it has a fraction': excludingFrom(({ from }) => from.fraction !== ''),
-    'from compared with > in pages of fewer than ten': excludingFrom(({ pageSize }) => pageSize < 10),
-    'from compared with > where it begins a year': full(
-      excludingFrom(({ from }) => isMidnight(from, '-01-01T00:00:00Z')),
-    ),
-    'stored instants are truncated to milliseconds': stored(3),
+    'stored instants are truncated to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
     'a fraction of from is rounded up to the next millisecond': withFrom((at) =>
       at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at,
     ),
@@ -187,15 +137,10 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-to-exclusive': /no item at/ })({
     'to compared with <=': includingTo(() => true),
-    'to compared with <= in pages of fewer than eight': includingTo(({ pageSize }) => pageSize < 8),
     'to compared with <= in pages of more than a hundred': includingTo(({ pageSize }) => pageSize > 100),
   }),
   ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
-    'to compared with <= in windows of more than a year': includingTo(
-      ({ from, to }) => to.seconds - from.seconds > 31_622_400n,
-    ),
     'to compared with <= after a cursor': includingTo(({ fromId }) => fromId !== undefined),
-    'to is ignored': rows({ ends: () => true }),
     'a window from midnight to midnight includes the following day': rows({
       ends: (row, { from, to }) => {
         const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
@@ -223,36 +168,22 @@ export const window: readonly Fault[] = [
       const at = instant(text);
       return name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at;
     }),
-    'to compared with <= a millisecond earlier': rows({
-      ends: (row, { to }) => compareInstants(row.at, shift(to, -1n, 3)) <= 0,
-    }),
   }),
   ...fails({ '4.2-window': /items in \[|on the page/ })({
-    'truncates from to its date': parsed((text, name) =>
-      instant(name === 'from' ? `${text.slice(0, 10)}T00:00:00Z` : text),
-    ),
     'from and to are compared as text': rows({
       begins: (row, asked) =>
         asked.fromId === undefined ? row.testTime >= asked.raw.get('from')! : RULES.begins(row, asked),
       ends: (row, { raw }) => row.testTime < raw.get('to')!,
     }),
-    'instants are 64-bit counters of nanoseconds': rows({ read: wrapped(64, 9) }),
-    'instants are 32-bit counters of seconds': parsed((text) => ({
-      ...wrapped(32, 0)(text),
-      fraction: instant(text).fraction,
-    })),
-    'years below 100 are in this century': respelled(/^00(?=\d\d-)/, '20'),
+    'instants are 32-bit counters of seconds': parsed((text) => {
+      const { seconds, fraction } = instant(text);
+      return { seconds: BigInt.asIntN(32, seconds), fraction };
+    }),
     'a window that begins in the archive ends there': rows({
       begins: (row, asked) =>
         RULES.begins(row, asked) &&
         (compareInstants(asked.from, ARCHIVED_BEFORE) >= 0 || compareInstants(row.at, ARCHIVED_BEFORE) < 0),
     }),
-  }),
-  ...fails({ '4.2-window': /on the page|invented/ })({
-    'omits the middle item of a page of more than ten': alterStored((page) => ({
-      ...page,
-      items: page.items.filter((_, i) => i === 0 || page.items.length < 11 || i !== page.items.length >> 1),
-    })),
   }),
   ...failsFull({ '4.2-window': /only items that the dataset holds/ })({
     'returns screenings that were never recorded': alterStored((page, { pageSize }) => {
@@ -269,43 +200,18 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-offsets': /items|item \d+/ })({
     'ignores the offset of from and to': respelled(/[+-]\d\d:\d\d$/, 'Z'),
-    'inverts the sign of an offset': respelled(/[+-](?=\d\d:\d\d$)/, (sign) => (sign === '+' ? '-' : '+')),
     'ignores the sign of an offset with hour 00': respelled(/-(00:\d\d)$/, '+$1'),
-    'ignores the minutes of an offset': respelled(/([+-]\d\d):\d\d$/, '$1:00'),
     'adds the minutes of a negative offset instead of subtracting them': parsed((text) => {
       const minutes = /-\d\d:(\d\d)$/.exec(text)?.[1] ?? 0;
       return shift(instant(text), BigInt(-2 * 60 * Number(minutes)), 0);
     }),
-    'reads to with the offset of from': rows({
-      ends: (row, { raw }) => {
-        const [from, to] = [raw.get('from') ?? '', raw.get('to') ?? ''];
-        const offset = /[+-]\d\d:\d\d$/;
-        const read = offset.test(from) && offset.test(to) ? to.replace(offset, offset.exec(from)![0]) : to;
-        return compareInstants(row.at, instant(read)) < 0;
-      },
-    }),
     'reads an offset of five hours as four': respelled(/\+05:(\d\d)$/, '+04:$1'),
-    'selects partitions by the month in the text of from': full(
-      rows({
-        begins: (row, asked) =>
-          RULES.begins(row, asked) && formatInstant(row.at) >= (asked.raw.get('from') ?? '').slice(0, 7),
-      }),
-    ),
   }),
   ...fails({ '4.2-offsets': /200.*400/ })({
-    'offsets beyond twelve hours are refused': misspelt(/\+1[34]:\d\d$/),
     'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
   ...fails({ '4.2-fractions': /not item|item \d+/ })({
     'from and to are truncated to milliseconds': parsed((text) => cutInstant(instant(text), 3)),
-    'from and to are rounded to milliseconds': parsed((text) => roundInstant(instant(text), 3)),
-    'to is truncated to milliseconds': parsed((text, name) =>
-      cutInstant(instant(text), name === 'to' ? 3 : 99),
-    ),
-    'stored instants and parameters are truncated to milliseconds': rows({
-      at: (text) => cutInstant(instant(text), 3),
-      read: (text) => cutInstant(instant(text), 3),
-    }),
     'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
       const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';
       return shift({ ...instant(text), fraction: '' }, BigInt(digits), 6);
@@ -313,19 +219,6 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
-    'times of two digits are refused': misspelt(/\.\d\d(Z|[+-])/),
-  }),
-  ...failsLater({ '4.2-fractions': /200.*400/ })({
-    'fractions before 1970 count from the next second': refused(
-      (from, to) => from.seconds === -1n && to.seconds === 0n && from.fraction > to.fraction,
-    ),
-  }),
-  ...fails({ '4.2-r4-order': /ascending/ })({
-    'timestamps are stored in the local time of Sydney': storedInLocalTime('Australia/Sydney'),
-    'timestamps are stored in the local time of Lord Howe': storedInLocalTime('Australia/Lord_Howe'),
-  }),
-  ...fails({ '4.2-fractions': /item \d+/ })({
-    'a fraction of one digit is a number of milliseconds': respelled(/\.(?=\d\D)/, '.00'),
   }),
   ...fails({ '4.2-fractions-finer': /item \d+/ })({
     'nanoseconds of from are truncated': inMicroseconds('from'),
@@ -360,25 +253,11 @@ export const window: readonly Fault[] = [
     'an empty window holds the items at its instant where pageSize is given': includingTo(
       (asked) => isEmpty(asked) && asked.raw.has('pageSize'),
     ),
-    'an empty window of two offsets holds the items at its instant': includingTo(
-      (asked) => isEmpty(asked) && asked.raw.get('from') !== asked.raw.get('to'),
-    ),
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*200/ })({
     'to earlier than from is an empty page': answering(emptyPage, isInverted),
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
-    ),
-    'a to before 1970 is never earlier than from': accepting(
-      'invalid_time_range',
-      (query) => (windowOf(query)[1]?.seconds ?? 0n) < 0n && (windowOf(query)[0]?.seconds ?? -1n) >= 0n,
-    ),
-    'compares from and to as text where neither ends in Z': accepting(
-      'invalid_time_range',
-      (query) =>
-        isInverted(query) &&
-        ['from', 'to'].every((name) => !query.get(name)!.endsWith('Z')) &&
-        query.get('from')! < query.get('to')!,
     ),
     'fractions before 1970 are compared inversely': requests((request) => {
       const query = queryOf(request);
@@ -408,12 +287,11 @@ export const window: readonly Fault[] = [
     'years before 1678 are refused': refused(
       (from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds,
     ),
-    'windows are compared in the local time of Berlin': inLocalTime('Europe/Berlin'),
-    'windows are compared in the local time of New York': inLocalTime('America/New_York'),
-    'the hour that clocks skip in Berlin is the next one': skipping('2024-03-31T02'),
-    'the hour that clocks skip in New York is the next one': skipping('2024-03-10T02'),
-    'the first day of the year 1 is refused': misspelt(/^0001-01-01/),
-    '29 February of a whole century is refused': misspelt(/^\d\d00-02-29/),
+    'the hour that clocks skip in Berlin is the next one': refused((from, to) => {
+      const read = (at: Instant): Instant =>
+        formatInstant(at).startsWith('2024-03-31T02') ? shift(at, 3_600n, 0) : at;
+      return compareInstants(read(from), read(to)) > 0;
+    }),
   }),
   ...fails({ '4.2-success': /200.*404/ })({
     'a window in the future is 404': refused((from) => from.seconds > now(), '404 not_found'),

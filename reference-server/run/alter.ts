@@ -363,10 +363,3 @@ export const nextOf = ({ links }: PageText): string | undefined => (links as { n
 
 export const withoutLink = (page: PageText): void =>
   void (page.headers = page.headers.filter(([name]) => name !== 'link'));
-
-/** The members that every item has. */
-export function fieldsOf(item: string): { id: string; tenantId: string; testTime: string } {
-  const match = /^\{"id":(-?\d+),"tenantId":"([^"]*)","testTime":"([^"]*)"/.exec(item);
-  if (!match) throw new Error(`not an item of the generator: ${item.slice(0, 80)}`);
-  return { id: match[1]!, tenantId: match[2]!, testTime: match[3]! };
-}
