@@ -161,11 +161,13 @@ const beginsAfter: Judge = (exchange) => {
 const spelledCase = (
   kit: Kit,
   alter: (request: RequestOut, baseline: Baseline) => RequestOut,
+  usual: Case['alter'],
   codes: readonly string[],
   page: Judge,
 ): Case => {
   const refused = refusedWith(kit, ...codes);
   return {
+    usual,
     alter: (request, baseline) => {
       const altered = alter(request, baseline);
       return { ...altered, suspicious: isSuspicious(altered.url.split('?')[1]!) };
@@ -177,25 +179,23 @@ const spelledCase = (
   };
 };
 
-const spelledSizes = Object.entries(SPELLINGS).map(
-  ([text, size]) =>
-    (kit: Kit): Case =>
-      spelledCase(
-        kit,
-        (request) => withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', text),
-        ['invalid_request', 'page_size_out_of_range'],
-        pageOfSize(size),
-      ),
-);
+const spelledSizes = Object.entries(SPELLINGS).map(([text, size]) => (kit: Kit): Case => {
+  const sized = (value: string) => (request: RequestOut) =>
+    withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
+  const codes = ['invalid_request', 'page_size_out_of_range'];
+  return spelledCase(kit, sized(text), sized(String(size)), codes, pageOfSize(size));
+});
 
 /** Built from the id of an item at `from`, so that ignoring from_id shows. */
 // A leading zero may mean octal.
 const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map((spelling) => (kit: Kit): Case => {
-  const alter = (request: RequestOut, baseline: Baseline): RequestOut => {
-    const { from, to, id } = narrowOf(request, baseline);
-    return withParameter(withWindow(request, from, to), 'from_id', spelling.replace('#', String(id)));
-  };
-  return spelledCase(kit, alter, ['invalid_request'], beginsAfter);
+  const spelled =
+    (as: string) =>
+    (request: RequestOut, baseline: Baseline): RequestOut => {
+      const { from, to, id } = narrowOf(request, baseline);
+      return withParameter(withWindow(request, from, to), 'from_id', as.replace('#', String(id)));
+    };
+  return spelledCase(kit, spelled(spelling), spelled('#'), ['invalid_request'], beginsAfter);
 });
 
 const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
