@@ -3,7 +3,7 @@
  * breaking the cause makes the other impossible. Derived from the specification. In doubt a requirement is its own
  * cause: an extra cause costs less than a mistake hidden under another one.
  */
-import { SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
+import { FINER, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
   readonly cause: RegExp;
@@ -27,6 +27,8 @@ const RETURNED =
 const WALKED = /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(window|from_id|r5-.*))$/;
 
 const SERVED = /^answered 2/;
+
+const IS_FINER = new RegExp(`^${FINER}$`);
 
 const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^1-read-only$/, follow: /^1-read-only-refused$/ },
@@ -62,7 +64,20 @@ const CONSEQUENCES: readonly Consequence[] = [
   },
   { cause: /^9-prefix$/, follow: /^4\.2-r6-next-target$/ },
   // A wrong order or a wrong next breaks every walk.
-  { cause: /^4\.2-r4-order$/, follow: RETURNED, has: /^misplaced: (within a page|inside a tie)/ },
+  {
+    cause: /^4\.2-r4-order$/,
+    follow: RETURNED,
+    has: /^misplaced: (within a page|inside a tie)/,
+    except: IS_FINER,
+  },
+  // Where testTime is shown with fewer digits than count, it is in no window and order that it seems to be in.
+  {
+    cause: /^4\.2-(r6-next-from|fractions)$/,
+    has: IS_FINER,
+    follow:
+      /^(4\.2-(r4-order|from-inclusive|to-exclusive|window|from_id|r5-exactly-once|fractions-finer)|6-same-object)$/,
+  },
+  { cause: /^4\.2-r6-next-from$/, has: IS_FINER, follow: /^4\.2-fractions$/ },
   { cause: /^4\.2-r4-order$/, follow: /^4\.2-r6-next-(from|from_id)$/, has: /^not each time/ },
   { cause: /^(9-prefix|2\.4-next|4\.2-r6-next-(target|from|from_id))$/, follow: WALKED },
   { cause: /^4\.2-r6-next-from_id$/, follow: /^4\.2-r6-next-from$/ },
@@ -162,7 +177,8 @@ export const followsFrom = (id: string, cause: string, evidence: Evidence): bool
 function canCause(cause: string, id: string, evidence: Evidence): boolean {
   const [before, features] = [evidence.get(cause)!, evidence.get(id)!];
   const inOneAnswer = features.has(`${SAME_ANSWER}${cause}`);
-  if (id === cause || (!inOneAnswer && isLimited(cause, before) && !isLimited(id, features))) return false;
+  const isPart = isLimited(cause, before) && !isLimited(id, features) && !shows(before, IS_FINER);
+  if (id === cause || (!inOneAnswer && isPart)) return false;
   if (/^7\.2-/.test(id) && /^7\.2-/.test(cause) && isOfOneCode(evidence) && (id === BODY || cause === BODY))
     return id === BODY && shows(before, BARE);
   return (

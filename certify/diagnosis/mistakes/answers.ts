@@ -139,6 +139,7 @@ tenant not onboarded: 404 not_found`,
     fix: 'Answer 429 with whole seconds, rounded up to when the limit really opens again.',
     right: `429 · Retry-After: 3 · {"code": "rate_limited"}   -- Math.ceil((resetAtMs - Date.now()) / 1000)`,
     breaks: '7.2-retry-after 7.2-rate_limited 7.2-retry-after-honest 7.2-no-unprovoked-5xx',
-    when: /^(a rate limiter$|wanted: (# rate_limited|Retry-After|a request served after))/m,
+    // A 429 without the code is another mistake.
+    when: /^(a rate limiter$|wanted: (# rate_limited(?![^]*^answered 429, the status)|Retry-After|a request served after))/m,
   },
 } satisfies Mistakes;

@@ -122,6 +122,15 @@ export const windows = {
     right: `microseconds: PostgreSQL timestamptz, MySQL DATETIME(6), SQL Server datetime2(7), Java Instant, Python datetime
 nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’s timestamptz and Python’s datetime end at microseconds`,
     breaks: '4.2-fractions 4.2-fractions-finer 4.2-from-inclusive 4.2-r4-order',
+    when: /^instants that differ below a millisecond$/m,
+  },
+  'testTime is shown with fewer digits than it is stored and compared with': {
+    why: 'Clients see another instant than the one that the server selects, sorts and pages by: a window or a cursor that begins at the testTime shown begins before the item, and items that seem to tie are not in the order of their ids. The serializer shortens what the database holds: to_json of Rails prints three digits, JavaScript’s toISOString and java.util.Date know no more, strftime and DateTime::ATOM print none.',
+    fix: 'Print testTime and next with all the digits that the store compares, or store no more digits than are printed.',
+    right: `Rails: ActiveSupport::JSON::Encoding.time_precision = 6, and t.iso8601(6) · Python: t.isoformat() · PHP: 'Y-m-d\TH:i:s.uP'
+SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE screening ALTER test_time TYPE timestamptz(3)`,
+    breaks: '4.2-r6-next-from 4.2-fractions',
+    when: /^more digits than are shown$/m,
   },
   'offsets are not reckoned with': {
     why: 'The same instant in another spelling selects other items: offsets are ignored, have their sign or minutes lost, are refused beyond some hours, or local time is printed as if it were UTC. Times are parsed into local date-times (LocalDateTime, naive datetime, timestamp without time zone), or offsets by hand.',
