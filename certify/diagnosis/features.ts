@@ -27,6 +27,9 @@ export const FINER = 'more digits than are shown';
 /** Instants in the wrong order that are the same when cut to milliseconds. */
 const BELOW_A_MILLISECOND = 'instants that differ below a millisecond';
 
+/** A request that alone got no answer. */
+export const HANGS = 'no answer, twice';
+
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
   ...['access_token', 'token_type', 'expires_in', 'scope', 'refresh_token'],
@@ -88,6 +91,7 @@ function featuresOf(failure: Failure): string[] {
     ...bodyFeatures(response),
     ...(isOther(failure.sameAs, request) ? ['the octets of an answer to another request'] : []),
     ...(received.includes(FINER) ? [FINER] : []),
+    ...(/although another request was answered in between/.test(received) ? [HANGS] : []),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...(as ? [`asked with ${plain(as)}`] : []),

@@ -3,7 +3,7 @@
  * breaking the cause makes the other impossible. Derived from the specification. In doubt a requirement is its own
  * cause: an extra cause costs less than a mistake hidden under another one.
  */
-import { FINER, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
+import { FINER, HANGS, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
 interface Consequence {
   readonly cause: RegExp;
@@ -210,6 +210,7 @@ export function areOne(id: string, other: string, evidence: Evidence): boolean {
   if ((isOfAnswers(id) && isServed(b)) || (isOfAnswers(other) && isServed(a))) return false;
   if (a.has(`${SAME_ANSWER}${other}`))
     return [...a].some((feature) => /^(got|answered|another|cut to)/.test(feature) && b.has(feature));
+  if (a.has(HANGS) && b.has(HANGS)) return isOfTokens(id) === isOfTokens(other);
   const refusals = refusalsOf(id, a);
   return refusalsOf(other, b).some((refusal) => refusals.includes(refusal));
 }
@@ -225,7 +226,7 @@ function refusalsOf(id: string, features: Features): string[] {
 }
 
 function kindOf(id: string, wanted: string): string[] {
-  if (/^(2\.[12]|4\.1|7\.1)/.test(id)) return [`token ${wanted}`];
+  if (isOfTokens(id)) return [`token ${wanted}`];
   if (/unauthenticated/.test(wanted)) return ['authentication'];
   if (/# (invalid_|page_size)/.test(wanted)) return ['parameters'];
   if (/: #( without items)?$/.test(wanted)) return ['valid'];
@@ -274,6 +275,8 @@ export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
 /** Whether a request that must be rejected was accepted; the form of that answer is another matter. */
 const isServed = (features: Features): boolean =>
   shows(features, SERVED) && says(features, /^# (?!without items)[a-z_]{4,}/);
+
+const isOfTokens = (id: string): boolean => /^(2\.[12]|4\.1|7\.1)/.test(id);
 
 /** Requirements that are judged on every exchange. */
 const isOfAnswers = (id: string): boolean => id.startsWith('2.');

@@ -85,6 +85,14 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
       '7.2-body 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 7.2-unauthenticated 7.2-forbidden 7.2-not_found 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-forbidden 5-forbidden-unknown 7.1-body 7.1-invalid_request-missing 7.1-invalid_request-malformed 7.1-invalid_request-empty 7.2-no-unprovoked-5xx',
     when: /^(an HTML page|problem details|the body of a framework|answered 422)$/m,
   },
+  'a request that must be refused gets no answer': {
+    why: 'Valid requests are served, and others hang until the client gives up: connections and threads of both sides are held, and no client learns of its mistake. The handler decides to refuse and never ends the response, an exception is lost in a promise or a callback, or the limiter of refusals (a tarpit) waits longer than any client.',
+    fix: 'End the response on every path, and let one error handler answer what was thrown, also asynchronously.',
+    right: `Express 4: app.get(path, (req, res, next) => handle(req, res).catch(next)) · Netty, Vert.x: response.end() on each branch`,
+    breaks:
+      '7.1-invalid_request-missing 7.1-unsupported_grant_type 7.1-invalid_scope 7.1-invalid_request-empty 7.1-invalid_request-duplicated 7.1-invalid_request-malformed 7.1-unauthorized_client 7.1-invalid_grant 4.1-post-only 4.1-no-query-credentials 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 4.2-r2-inverted 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-expired 5-query-token 5-forbidden 5-forbidden-unknown 7.2-unauthenticated 7.2-forbidden 7.2-not_found',
+    when: /^no answer, twice$/m,
+  },
   'errors do not carry the documented code': {
     why: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is reported as an empty page; clients cannot tell the causes apart. The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
     fix: 'One error writer for the whole API, also for what filters and the router refuse.',
