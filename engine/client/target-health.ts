@@ -10,8 +10,7 @@ import type { Attempt } from './attempt.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
-import { Guards } from './guards.ts';
-import { member } from './json.ts';
+import { Guards, isGuardRefusal } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
 import { UnreadAnswers } from './unread.ts';
@@ -336,9 +335,9 @@ export class TargetHealth {
     if (status === 400 && !(guessed && earned && formOf(request) === formOf(valid))) return false;
     const isRight = this.hasRightCredentials(request);
     if (status === 401 && !isRight) this.wrongSecrets++;
-    // Not in the words of RFC 6749, 5.2: it may be of a guard that refuses every client.
-    const isForeign = status > 401 && member(refused.json, 'error') === undefined && this.earned.size > 0;
-    const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isForeign);
+    // A guard may refuse every client.
+    const isGuarded = isGuardRefusal(refused) && this.earned.size > 0;
+    const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isGuarded);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.

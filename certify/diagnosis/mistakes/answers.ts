@@ -52,7 +52,7 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     right: `{"specversion": "1.0", "id": "…", "source": "/screenings", "type": "screening.completed", "time": "2026-03-01T12:00:00Z", "data": {…}}`,
     breaks: '6-envelope',
   },
-  'the event shows another screening than REST': {
+  'an event and REST show one screening differently': {
     why: 'Names, values or precision of data differ from the REST object of the same id, or the object is not one of the tenant’s. Events and REST have serializers of their own, or the event is made before the record is final.',
     fix: 'Serialize once and use the same text on both transports.',
     right: `outbox: INSERT INTO event (id, json) SELECT id, json FROM screening WHERE id = $1   -- the JSON that GET returns`,
