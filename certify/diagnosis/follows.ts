@@ -37,6 +37,12 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
   { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
+  // The path of a tenant that has no id.
+  {
+    cause: /^2\.2-tenant_id$/,
+    has: /^got: tenant_id: (?!"?UUID)/,
+    follow: /^(5-one-tenant|4\.2-success)$/,
+  },
   // An answer of another type, such as HTML, has no members.
   { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
   { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },
@@ -97,16 +103,16 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
     but: ITEM,
   },
-  // A misread offset moves both edges, and a misread fraction errs in both directions.
+  // A misread offset moves both edges, also those of next, and a misread fraction errs in both directions.
   {
     cause: /^4\.2-offsets$/,
     said: [ITEM],
-    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|window)$/,
+    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|r5-.*|window)$/,
   },
   {
     cause: /^4\.2-fractions$/,
     said: [ITEM, NOT_ITEM],
-    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|window)$/,
+    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r5-.*|window)$/,
   },
   { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
   // If the data is finer than a recommendation covers, breaking it has further consequences.

@@ -50,6 +50,7 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
     fix: 'Derive the tenant from the client alone; key caches by client_id.',
     right: `claims.tenant_id = clients.byId(clientId).tenantId   -- never request.tenant`,
     breaks: '5-one-tenant 2.2-tenant_id',
+    when: /^got: tenant_id: "?UUID/m,
   },
   'secrets or tokens come back in answers': {
     why: 'An error body, a header or a cookie repeats the client_secret or the token; the logs often do too. Debug error pages, request dumps, session cookies of a framework.',

@@ -117,6 +117,7 @@ export const windows = {
     fix: 'Put the condition on the state into the one query that all pages come from.',
     right: `WHERE tenant_id = $tenant AND state = 'completed' AND …`,
     breaks: '4.2-window',
+    when: /^wanted: completed screenings only/m,
   },
   'times are cut before they are compared': {
     why: 'Fraction digits of from, to or the stored instants are dropped or rounded: items between the cut value and the true one are selected wrongly. A type of milliseconds (JavaScript’s Date, BSON dates, datetime of MySQL without (6), SQL Server’s datetime) stands between the request and the comparison, or in the store.',
