@@ -36,6 +36,8 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.1-expires_in$/, follow: /^2\.1-expires_in-3600$/ },
   { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
   { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
+  // The answer that grants an unknown scope names another one than was requested.
+  { cause: /^7\.1-invalid_scope$/, has: SERVED, follow: /^2\.[12]-scope$/, shows: /^got: scope: "/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
   // The path of a tenant that has no id.
   {

@@ -136,7 +136,7 @@ grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_typ
 if (granted.length === 0) throw invalidScope(); // and before that: if (!client.grants.includes(grant)) throw unauthorizedClient()`,
     breaks:
       '2.1-scope 7.1-scope-subset 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client 7.1-invalid_scope',
-    when: /^answered 200/m,
+    when: /^answered 200|^got: scope: "/m,
   },
   'unknown parameters are refused': {
     why: 'resource, audience or another parameter that the endpoint does not know makes it fail, although RFC 6749, 3.2 requires to ignore it. Strict validation of input, or half support of RFC 8707.',
