@@ -166,10 +166,12 @@ function resultOf(
 const isBroken = (id: RequirementId, { findings }: Ledger, { selection }: RunFacts): boolean =>
   (selection?.includes(id) ?? true) && findings.some((finding) => finding.id === id);
 
+/** First one of each status and expectation, such as an item that is missing and one that is too many. */
 function mostDifferent(findings: readonly Finding[]): readonly Finding[] {
-  const status = ({ exchange }: Finding): number | undefined => exchange?.status;
+  const kindOf = ({ exchange, mismatch }: Finding): string =>
+    `${exchange?.status} ${mismatch.expected.replace(/\d[\dTZ:.+-]*/g, '#')}`;
   const isFirst = (finding: Finding): boolean =>
-    findings.find((other) => status(other) === status(finding)) === finding;
+    findings.find((other) => kindOf(other) === kindOf(finding)) === finding;
   return [...findings.filter(isFirst), ...findings.filter((finding) => !isFirst(finding))];
 }
 

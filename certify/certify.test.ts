@@ -6,7 +6,14 @@ import { concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { certifyServer, resultOf } from './proof/faults.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
-import { answering, isScreenings, middleware, queryOf, refusals } from '../reference-server/run/alter.ts';
+import {
+  answering,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  queryOf,
+  refusals,
+} from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
@@ -147,6 +154,23 @@ for (const [name, hangs, id, status, words] of [
     expect(result.status).toBe(status);
     expect(reason ?? failures[0]?.message).toMatch(words);
   });
+
+test('a server that never answers a wrong token request fails the errors of section 7.1, in one cause', async ({
+  small,
+}) => {
+  const server = middleware(() => async (request, next) => {
+    const answer = await next(request);
+    return isTokenRequest(request) && answer.status !== 200 ? new Promise(() => {}) : answer;
+  });
+  const only = selectIds(['4.1', '5-no-echo', '7.1', '7.2-no-unprovoked-5xx']);
+  const report = await certifyServer(small, server, 'full', { only, runs: 1, timeoutMs: 200 });
+  const errors = ['missing', 'empty', 'duplicated', 'malformed'].map((kind) => `7.1-invalid_request-${kind}`);
+  const others = ['unsupported_grant_type', 'invalid_scope', 'unauthorized_client', 'invalid_grant'];
+  const [cause, ...more] = report.diagnosis;
+  expect([...cause!.findings].sort()).toEqual([...errors, ...others.map((name) => `7.1-${name}`)].sort());
+  expect(cause!.behavesLike[0]!.name).toBe('a request that must be refused gets no answer');
+  expect(more).toEqual([]);
+});
 
 // -- an outage -------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import { refusedAs, refusedGrant } from '../engine/checks/token.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
-import { isClientError, isSuspicious } from '../engine/run/rules/raw-request.ts';
+import { isClientError, isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
 import { lawOf } from './law.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-_~%&=+ ';
@@ -121,7 +121,7 @@ for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
           law.predicate(async (value) => {
             const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
             const suspicious = isSuspicious(value);
-            const exchange = await kit.send({ ...kit.client.tokenRequest(form), suspicious });
+            const exchange = readable(await kit.send({ ...kit.client.tokenRequest(form), suspicious }));
             // Credentials of another shape may also be rejected as malformed.
             const isOther =
               (suspicious && isClientError(exchange)) ||

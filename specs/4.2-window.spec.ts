@@ -63,6 +63,31 @@ const widely = (query: PageQuery): PageQuery => ({
   pageSize: 102 + (Math.abs(seedFor(0, wholeSeconds(query.from) + wholeSeconds(query.to))) % 897),
 });
 
+/** Whether a window after the testTime of an item holds it, and one at its testTime does not. */
+async function isStoredFiner(kit: Kit, item: OracleItem): Promise<boolean> {
+  const isIn = async (from: Instant, to: Instant): Promise<boolean> =>
+    lacksItem(item)(await kit.page(widely({ from: formatInstant(from), to: formatInstant(to) }))) !==
+    undefined;
+  const after = (units: bigint, digits: number): Instant => shift(item.at, units, digits);
+  if (await isIn(item.at, after(1n, MICRO))) return false;
+  // Such a window is empty where its edges are cut or rounded to fewer digits.
+  for (let digits = item.at.fraction.length + 1; digits <= MICRO; digits++)
+    if (
+      (await isIn(after(1n, digits), after(4n, digits))) ||
+      (await isIn(after(5n, digits), shift(after(1n, digits - 1), -1n, MICRO)))
+    )
+      return true;
+  return false;
+}
+
+/** Whether testTime has fewer digits than the server selects by, which then explains what a window lacks or holds. */
+const areStoredFiner = (kit: Kit): Promise<boolean> =>
+  kit.once('testTime is shown with fewer digits', async () => {
+    for (const item of variedItems(await sampleDataOf(kit), 6))
+      if (await isStoredFiner(kit, item)) return true;
+    return false;
+  });
+
 /**
  * With a unit of 10^-digits seconds: `from` = t + 1 unit excludes an item at t, and `to` = t + 1 unit includes it.
  * `to` = t is checked under 4.2-to-exclusive.
@@ -76,7 +101,14 @@ async function askFractions(
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
   const before = formatInstant(shift(item.at, -1n, digits), { digits });
   const page = (query: PageQuery): Promise<Exchange> => kit.page(widely(query), digits > MICRO ? { id } : {});
-  kit.check(id, await page({ from: after, to: after2s(item.at) }), lacksItem(item), 'from one unit later');
+  const later = await page({ from: after, to: after2s(item.at) });
+  const isFiner = lacksItem(item)(later) !== undefined && (await areStoredFiner(kit));
+  const judge: Judge = (exchange) => {
+    const mismatch = lacksItem(item)(exchange);
+    const why = ', selected as if it were later: testTime is stored with more digits than are shown';
+    return mismatch && isFiner ? differs(mismatch.expected, `${mismatch.received}${why}`) : mismatch;
+  };
+  kit.check(id, later, judge, 'from one unit later');
   kit.check(id, await page({ from: before, to: after }), containsItem(item), 'one unit on both sides');
 }
 

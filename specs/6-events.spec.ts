@@ -28,7 +28,7 @@ import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { stepDigits } from '../engine/run/walk/survey.ts';
-import { walk } from '../engine/run/walk/walk.ts';
+import { walk, type Walk } from '../engine/run/walk/walk.ts';
 
 const WALK_PAGES = 100;
 
@@ -66,10 +66,20 @@ function fail(kit: Kit, id: RequirementId, { expected, received }: Mismatch, lin
 
 interface Rest {
   readonly byId: ReadonlyMap<bigint, Json>;
-  readonly whole: boolean;
+  /** Why the traversal did not reach the end of the window; undefined if it did. */
+  readonly brokenOff: string | undefined;
 }
 
-/** The screenings that REST returns for a window; `whole` is false if the traversal did not reach the end. */
+function whyBrokenOff({ end, why, exchanges }: Walk): string | undefined {
+  if (end === 'complete') return undefined;
+  const cut =
+    exchanges.length < WALK_PAGES
+      ? 'other walks did not come to an end'
+      : `it has more than ${WALK_PAGES} pages; name a smaller window`;
+  return `the window could not be walked to its end: ${why ?? cut}`;
+}
+
+/** The screenings that REST returns for a window. */
 const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
   const query = { from: formatInstant(from), to: formatInstant(to), pageSize: kit.knowledge.pageSize };
   return kit.once(`events of ${query.from} to ${query.to}`, async () => {
@@ -77,7 +87,7 @@ const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
     const items = walked.exchanges.flatMap((exchange) => pageOf(exchange).items ?? []);
     return {
       byId: new Map(items.flatMap((item) => (item.id === undefined ? [] : [[item.id, item.json]]))),
-      whole: walked.end === 'complete',
+      brokenOff: whyBrokenOff(walked),
     };
   });
 };
@@ -137,7 +147,7 @@ test(
 async function screeningEvents(kit: Kit): Promise<{ events: readonly Captured[]; rest: Rest }> {
   const events = captured(kit);
   const span = spanOf(events, kit.target.window);
-  const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), whole: true };
+  const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), brokenOff: undefined };
   const types = new Set(events.flatMap((event) => (isEqualInRest(event, rest) ? event.type : [])));
   const isOther = ({ type }: Captured): boolean => types.size > 0 && !types.has(type);
   const others = [...new Set(events.filter(isOther).map(({ type }) => type))];
@@ -215,11 +225,7 @@ test(
     const matched = events.filter(({ screeningId }) => rest.byId.has(screeningId!));
     const span = window ?? spanOf(matched, undefined);
     const whole = window ? await restOf(window, kit) : rest;
-    if (!whole.whole) {
-      throw new Untested(
-        `the window could not be walked to its end within ${WALK_PAGES} pages; name a smaller window`,
-      );
-    }
+    if (whole.brokenOff !== undefined) throw new Untested(whole.brokenOff);
     const published = new Set(events.map(({ screeningId }) => screeningId));
     for (const id of window ? whole.byId.keys() : []) {
       kit.ledger.check('6-complete');

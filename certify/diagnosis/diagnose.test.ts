@@ -29,12 +29,20 @@ const failed = (
   };
 };
 
+/** The same octets answered the earlier request. */
+const sameAs = (result: RequirementResult, earlier: string): RequirementResult => ({
+  ...result,
+  failures: result.failures.map((failure) => ({ ...failure, sameAs: earlier })),
+});
+
 const causes = (...results: readonly RequirementResult[]): string[] =>
   diagnose(results).map(({ findings }) => findings.join(' '));
 
 const PAGE = 'GET http://a/v1/tenants/t/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z';
 const CUT =
   'expected next with from=2026-03-01T00:00:00.751823Z, the testTime of the last item, got from=2026-03-01T00:00:00.751Z';
+const FINER =
+  'expected next with from=2026-03-01T00:00:00.751Z, the testTime of the last item, got from=2026-03-01T00:00:00.751823Z';
 const LOST = 'expected all 30 screenings of the window, got 29 items on 3 pages: item 5 is missing';
 const ORDER = 'expected items by testTime ascending, ties by id ascending, got item 5 after item 6';
 const SERVED = 'expected 401 unauthenticated, got 200 {"items":[],"links":{}}';
@@ -155,6 +163,50 @@ for (const [title, results, expected] of [
 for (const [title, result, name] of [
   ['a cursor that loses digits', failed('4.2-r6-next-from', CUT), 'the cursor loses digits of testTime'],
   ['an order', failed('4.2-r4-order', ORDER), 'the order is not (testTime, id)'],
+  [
+    'a testTime that is shown with fewer digits than next has',
+    failed('4.2-r6-next-from', FINER),
+    'testTime is shown with fewer digits than it is stored and compared with',
+  ],
+  [
+    'an order by milliseconds',
+    failed(
+      '4.2-r4-order',
+      'expected items by testTime ascending, ties by id ascending, got item 6 at 2026-03-01T00:00:00Z after item 5 at 2026-03-01T00:00:00.000001Z',
+    ),
+    'times are cut before they are compared',
+  ],
+  [
+    'a page that is the same a microsecond later',
+    sameAs(
+      failed(
+        '4.2-fractions',
+        'expected not item 5 at 2026-03-01T00:00:00Z, got item 5 at 2026-03-01T00:00:00Z',
+        {
+          request: PAGE.replace('00Z', '00.000001Z'),
+        },
+      ),
+      PAGE,
+    ),
+    'times are cut before they are compared',
+  ],
+  [
+    'a page that is the same with another cursor',
+    sameAs(
+      failed('4.2-from_id', 'expected 3 items, number 1 item 5, got 4 items, item 4 at that position', {
+        request: `${PAGE}&from_id=4`,
+      }),
+      PAGE,
+    ),
+    'a cache does not know what makes answers differ',
+  ],
+  [
+    'a 429 in plain text',
+    failed('7.2-rate_limited', 'expected 429 rate_limited, got 429 without JSON: Too Many Requests', {
+      response: '429 Too Many Requests',
+    }),
+    'errors do not carry the documented code',
+  ],
   ['a served request', failed('5-missing', SERVED), 'a request without a proper token is served'],
   [
     'the validation of a framework',

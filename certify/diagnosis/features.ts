@@ -3,7 +3,7 @@
  * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
  */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
-import { parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
+import { cutInstant, parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
 import { parseQuery, type ParsedQuery } from '../../engine/client/page.ts';
 import { UNLESS } from '../../engine/checks/mismatch.ts';
 import type { WalkPicture } from '../../engine/checks/walk-picture.ts';
@@ -21,6 +21,14 @@ export const SAME_ANSWER = 'the same answer breaks ';
 /** The mismatch is in a member of an answer or a part of its next, not in which items were selected. */
 const OF_MEMBER = 'a member of the answer';
 export const isOfMember = (features: Features): boolean => features.has(OF_MEMBER);
+
+/** The server stores and compares testTime with more digits than it shows. */
+export const FINER = 'more digits than are shown';
+/** Instants in the wrong order that are the same when cut to milliseconds. */
+const BELOW_A_MILLISECOND = 'instants that differ below a millisecond';
+
+/** A request that alone got no answer. */
+export const HANGS = 'no answer, twice';
 
 const MEMBER = [
   ...['next', 'from', 'to', 'pageSize', 'from_id', 'links', 'items', 'id', 'tenantId', 'testTime'],
@@ -81,7 +89,9 @@ function featuresOf(failure: Failure): string[] {
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((level) => `only ${plain(level)}`),
     ...bodyFeatures(response),
-    ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
+    ...(isOther(failure.sameAs, request) ? ['the octets of an answer to another request'] : []),
+    ...(received.includes(FINER) ? [FINER] : []),
+    ...(/although another request was answered in between/.test(received) ? [HANGS] : []),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...(as ? [`asked with ${plain(as)}`] : []),
@@ -111,8 +121,22 @@ const queryOf = (request: string): ParsedQuery | undefined =>
 
 /** How a time differs from the expected one; after a cursor, whether the rest of its tie is missing. */
 function timeFeatures(received: string, expected: string, request: string): string[] {
+  const [first = '', second = ''] = / after item /.test(received) ? (received.match(TIME) ?? []) : [];
+  const [one, other] = [parseInstant(first), parseInstant(second)];
+  if (one && other && !sameInstant(one, other) && sameInstant(cutInstant(one, 3), cutInstant(other, 3)))
+    return [BELOW_A_MILLISECOND];
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
+  const isMember = MEMBERS.test(received);
+  if (
+    isMember &&
+    a &&
+    b &&
+    !sameInstant(a, b) &&
+    a.seconds === b.seconds &&
+    b.fraction.startsWith(a.fraction)
+  )
+    return [FINER];
   const query = queryOf(request);
   const cursor = query?.fromId === undefined ? undefined : query.from;
   if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))
@@ -122,6 +146,24 @@ function timeFeatures(received: string, expected: string, request: string): stri
   if (sameInstant(a, b)) return ['the same instant in another spelling'];
   if (a.seconds !== b.seconds) return ['another instant'];
   return [a.fraction.startsWith(b.fraction) ? 'cut to fewer digits' : 'another fraction of the same second'];
+}
+
+/** Requests whose windows begin and end almost at the same instants may well have the same answer. */
+const ALMOST_SECONDS = 2n;
+const areAlmost = (a: Instant, b: Instant): boolean => {
+  const apart = a.seconds - b.seconds;
+  return apart <= ALMOST_SECONDS && apart >= -ALMOST_SECONDS;
+};
+
+function isOther(before: string | undefined, request: string): boolean {
+  if (before === undefined) return false;
+  const [a, b] = [queryOf(before), queryOf(request)];
+  const isAlmost =
+    a?.tenantId === b?.tenantId &&
+    a?.pageSize === b?.pageSize &&
+    a?.fromId === b?.fromId &&
+    (!a || !b || (areAlmost(a.from, b.from) && areAlmost(a.to, b.to)));
+  return !isAlmost;
 }
 
 const MICRO = 6;

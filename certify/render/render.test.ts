@@ -276,7 +276,8 @@ test('formats durations and cuts long texts', () => {
     '0 ms, 999 ms, 1.0 s, 59.9 s, 1 min 0 s, 2 min 5 s, 1 h 0 min, 1 h 4 min',
   );
   expect(clip('abcdef', 6)).toBe('abcdef');
-  expect(clip('abcdefg', 3)).toBe('abc… (4 more characters)');
+  expect(clip('abcdefg', 3)).toBe('abcdefg');
+  expect(clip('abc'.repeat(10), 3)).toBe('abc… (27 more characters)');
   expect(visible('a\r\nb\tc\u001b')).toBe('a\nb\tc\\u{1b}');
 });
 

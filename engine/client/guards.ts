@@ -14,9 +14,16 @@ const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
 
-/** A 403 without the code of section 7.2. */
-export const isGuardRefusal = ({ status, json }: Exchange): boolean =>
-  status === 403 && !stringsIn(json).includes('forbidden');
+/** The values of `error` in RFC 6749, 5.2. */
+const OAUTH_ERRORS = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
+
+/** A rejection of a guard: 403 (423 for a locked client) without a code of section 7. */
+export function isGuardRefusal({ request, status, json }: Exchange): boolean {
+  const said = stringsIn(json);
+  return request.channel === 'token'
+    ? [403, 423].includes(status) && !said.some((text) => OAUTH_ERRORS.test(text))
+    : status === 403 && !said.includes('forbidden');
+}
 
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
 

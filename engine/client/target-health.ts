@@ -10,8 +10,7 @@ import type { Attempt } from './attempt.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
-import { Guards } from './guards.ts';
-import { member } from './json.ts';
+import { Guards, isGuardRefusal } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
 import { UnreadAnswers } from './unread.ts';
@@ -63,6 +62,8 @@ export class TargetHealth {
   waitedMs = 0;
   /** Token requests with wrong credentials that were answered 401. */
   wrongSecrets = 0;
+  /** Whether a usual token request got no answer: requests that only a recommendation is about are then not worth a wait. */
+  doTokensHang = false;
   /** The latest answer that refused right credentials after a wrong secret, while their repetition was served immediately. */
   refusedOnce: Exchange | undefined;
   private readonly limit: ConcurrencyLimit;
@@ -206,6 +207,7 @@ export class TargetHealth {
   /** Notes a request that hung twice although another one was answered in between. False for a guess, which a guard may delay. */
   private noteHang({ request }: Exchange): boolean {
     this.unread.noteHang();
+    this.doTokensHang ||= request.channel === 'token' && isPlain(request);
     const { authorization } = request;
     return request.channel === 'token'
       ? !formValue(request, 'client_secret') || this.hasRightCredentials(request)
@@ -333,9 +335,9 @@ export class TargetHealth {
     if (status === 400 && !(guessed && earned && formOf(request) === formOf(valid))) return false;
     const isRight = this.hasRightCredentials(request);
     if (status === 401 && !isRight) this.wrongSecrets++;
-    // Not in the words of RFC 6749, 5.2: it may be of a guard that refuses every client.
-    const isForeign = status > 401 && member(refused.json, 'error') === undefined && this.earned.size > 0;
-    const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isForeign);
+    // A guard may refuse every client.
+    const isGuarded = isGuardRefusal(refused) && this.earned.size > 0;
+    const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isGuarded);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.

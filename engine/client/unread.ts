@@ -3,7 +3,7 @@ import { isTimeout, isUnread, type Exchange } from './exchange.ts';
 
 const MOST_IN_A_ROW = 2;
 const MOST = 8;
-/** The same if only some requests hang: enough to confirm findings about the first of them. */
+/** The same if only some requests hang: enough for the errors of section 7.1, each of which takes two. */
 const MOST_HANGS = 24;
 
 export class UnreadAnswers {

@@ -1,9 +1,9 @@
 /** Sections 2.3 and 2.4: faults in the shape of screenings and pages. */
-import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
-import { nextOf, pages, pageText, onPages, storedPages } from '../run/alter.ts';
+import { cutInstant, formatInstant, instant, offsetMinutesOf, shift } from '../../engine/data/instant.ts';
+import { both, nextOf, pages, pageText, onPages, storedPages } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
-import { alterStored, eachItem, itemText, retimed } from './rows.ts';
+import { alterStored, eachItem, itemText, retimed, rows } from './rows.ts';
 
 const { fails } = theme(PAGES);
 
@@ -25,6 +25,21 @@ const otherNext = (linksOf: (next: string) => unknown, otherwise?: unknown): Ser
 
 const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
   storedPages(() => (query, ask) => ask({ ...query, pageSize: sizeOf(query.pageSize) }));
+
+const inMilliseconds = (testTime: string): string =>
+  formatInstant(cutInstant(instant(testTime), 3), { digits: 3 });
+
+/** A store that has other microseconds for each screening; `shown` prints milliseconds of them. */
+const shownInMilliseconds = (shown: ServerOptions): Omit<Fault, 'name' | 'trips'> => ({
+  server: both(
+    eachItem((item) =>
+      retimed(item, formatInstant(shift(instant(inMilliseconds(item.testTime)), item.id % 997n, 6))),
+    ),
+    rows({}),
+    shown,
+  ),
+  mayTrip: [...PAGES, '6-same-object'],
+});
 
 export const shape: readonly Fault[] = [
   ...fails({ '2.3-id': /id: a JSON integer/ })({
@@ -51,6 +66,16 @@ export const shape: readonly Fault[] = [
   ...fails({ '2.3-testTime': /RFC 3339 date-time with offset/ })({
     'testTime has no offset': times((at) => formatInstant(instant(at)).replace('Z', '')),
     'testTime is in epoch milliseconds': times((at) => Date.parse(at)),
+  }),
+  ...fails({ '4.2-fractions': /more digits than are shown/ })({
+    'testTime is shown in milliseconds, and compared in microseconds': shownInMilliseconds(
+      eachItem((item) => retimed(item, inMilliseconds(item.testTime))),
+    ),
+  }),
+  ...fails({ '4.2-r6-next-from': /next with from=.*the testTime of the last item/ })({
+    'testTime is shown in milliseconds, and from of next in microseconds': shownInMilliseconds(
+      times(inMilliseconds),
+    ),
   }),
   ...fails({ '4.2-window': /only items in \[|on the page|as the dataset says/ })({
     'testTime is the local time of the device with Z': eachItem((item) =>

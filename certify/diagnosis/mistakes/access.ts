@@ -50,6 +50,7 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
     fix: 'Derive the tenant from the client alone; key caches by client_id.',
     right: `claims.tenant_id = clients.byId(clientId).tenantId   -- never request.tenant`,
     breaks: '5-one-tenant 2.2-tenant_id',
+    when: /^got: tenant_id: "?UUID/m,
   },
   'secrets or tokens come back in answers': {
     why: 'An error body, a header or a cookie repeats the client_secret or the token; the logs often do too. Debug error pages, request dumps, session cookies of a framework.',
@@ -135,7 +136,7 @@ grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_typ
 if (granted.length === 0) throw invalidScope(); // and before that: if (!client.grants.includes(grant)) throw unauthorizedClient()`,
     breaks:
       '2.1-scope 7.1-scope-subset 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client 7.1-invalid_scope',
-    when: /^answered 200/m,
+    when: /^answered 200|^got: scope: "/m,
   },
   'unknown parameters are refused': {
     why: 'resource, audience or another parameter that the endpoint does not know makes it fail, although RFC 6749, 3.2 requires to ignore it. Strict validation of input, or half support of RFC 8707.',

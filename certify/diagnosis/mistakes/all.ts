@@ -20,16 +20,20 @@ export const MISTAKES: readonly Kind[] = [OF_SERVICES, environment].flatMap((kin
 
 /**
  * The kinds of mistake that break a requirement: those whose words its failures contain first, then the most
- * frequent. Causes in the environment come after matching ones, and only if a word suggests them.
+ * frequent. Kinds with other words only if there are no more likely ones. Causes in the environment come after
+ * matching ones, and only if a word suggests them.
  */
 export function kindsOf(id: string, features: Features): readonly Kind[] {
   const shown = [...features].join('\n');
-  return MISTAKES.flatMap((kind) => {
+  const kinds = MISTAKES.flatMap((kind) => {
     const place = kind.breaks.split(' ').indexOf(id);
     const fits = kind.when?.test(shown);
     if (place < 0 || (kind.isOutside && fits === false)) return [];
-    return [{ kind, rank: place + (kind.isOutside ? 50 : fits === undefined ? 0 : fits ? -100 : 100) }];
-  })
+    return [{ kind, fits, rank: place + (kind.isOutside ? 50 : fits ? -100 : 0) }];
+  });
+  const isLikely = kinds.some(({ kind, fits }) => !kind.isOutside && fits !== false);
+  return kinds
+    .filter(({ fits }) => !isLikely || fits !== false)
     .sort((a, b) => a.rank - b.rank)
     .map(({ kind }) => kind);
 }

@@ -32,7 +32,8 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     why: 'The Content-Type is missing or wrong, the text is not UTF-8 or has a byte order mark, or a compressed body does not match its header. The platform’s default charset, a text helper in place of the JSON one, strings cut by bytes, a proxy that compresses twice.',
     fix: 'Answer by the framework’s JSON helper in UTF-8; cut text by characters.',
     right: `res.json(page) · Content-Type: application/json · Files and JVM: -Dfile.encoding=UTF-8`,
-    breaks: '2.4-utf8 4.2-content-type 4.2-repeatable',
+    breaks: '2.4-utf8 4.2-content-type 4.2-repeatable 2.1-access_token',
+    when: /^got: no JSON/m,
   },
   'the tenants’ screenings are mixed': {
     why: 'A page holds items of another tenant, items whose tenantId is not the one of the path, or another tenant’s page as a whole. The condition on the tenant is missing in one of several queries or joins, or a cache or pool carries it over.',
@@ -52,7 +53,7 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     right: `{"specversion": "1.0", "id": "…", "source": "/screenings", "type": "screening.completed", "time": "2026-03-01T12:00:00Z", "data": {…}}`,
     breaks: '6-envelope',
   },
-  'the event shows another screening than REST': {
+  'an event and REST show one screening differently': {
     why: 'Names, values or precision of data differ from the REST object of the same id, or the object is not one of the tenant’s. Events and REST have serializers of their own, or the event is made before the record is final.',
     fix: 'Serialize once and use the same text on both transports.',
     right: `outbox: INSERT INTO event (id, json) SELECT id, json FROM screening WHERE id = $1   -- the JSON that GET returns`,
@@ -84,6 +85,14 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
     breaks:
       '7.2-body 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 7.2-unauthenticated 7.2-forbidden 7.2-not_found 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-forbidden 5-forbidden-unknown 7.1-body 7.1-invalid_request-missing 7.1-invalid_request-malformed 7.1-invalid_request-empty 7.2-no-unprovoked-5xx',
     when: /^(an HTML page|problem details|the body of a framework|answered 422)$/m,
+  },
+  'a request that must be refused gets no answer': {
+    why: 'Valid requests are served, and others hang until the client gives up: connections and threads of both sides are held, and no client learns of its mistake. The handler decides to refuse and never ends the response, an exception is lost in a promise or a callback, or the limiter of refusals (a tarpit) waits longer than any client.',
+    fix: 'End the response on every path, and let one error handler answer what was thrown, also asynchronously.',
+    right: `Express 4: app.get(path, (req, res, next) => handle(req, res).catch(next)) · Netty, Vert.x: response.end() on each branch`,
+    breaks:
+      '7.1-invalid_request-missing 7.1-unsupported_grant_type 7.1-invalid_scope 7.1-invalid_request-empty 7.1-invalid_request-duplicated 7.1-invalid_request-malformed 7.1-unauthorized_client 7.1-invalid_grant 4.1-post-only 4.1-no-query-credentials 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 4.2-r2-inverted 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-expired 5-query-token 5-forbidden 5-forbidden-unknown 7.2-unauthenticated 7.2-forbidden 7.2-not_found',
+    when: /^no answer, twice$/m,
   },
   'errors do not carry the documented code': {
     why: 'An error of the REST API has no JSON body, no code, or a code in another spelling or place than the documented one, or a failure is reported as an empty page; clients cannot tell the causes apart. The framework’s or a gateway’s default error page answers, enums are printed by their constant’s name.',
@@ -139,6 +148,7 @@ tenant not onboarded: 404 not_found`,
     fix: 'Answer 429 with whole seconds, rounded up to when the limit really opens again.',
     right: `429 · Retry-After: 3 · {"code": "rate_limited"}   -- Math.ceil((resetAtMs - Date.now()) / 1000)`,
     breaks: '7.2-retry-after 7.2-rate_limited 7.2-retry-after-honest 7.2-no-unprovoked-5xx',
-    when: /^(a rate limiter$|wanted: (# rate_limited|Retry-After|a request served after))/m,
+    // A 429 without the code is another mistake.
+    when: /^(a rate limiter$|wanted: (# rate_limited(?![^]*^answered 429, the status)|Retry-After|a request served after))/m,
   },
 } satisfies Mistakes;

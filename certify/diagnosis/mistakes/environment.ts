@@ -35,7 +35,7 @@ export const environment = {
     fix: 'Compare the times of the failures with the deployments, and run again. If it was one: drain instances before they stop.',
     right: `kubectl rollout history deployment/screenings   -- preStop: sleep, readiness probe, keys shared by all instances`,
     breaks: '7.2-no-unprovoked-5xx 4.2-success 4.1-success 5-valid-token 2.3-object-stable',
-    when: /^not each time$|broken connection/m,
+    when: /^not each time$|^got: a broken connection/m,
   },
   'something else uses the same client': {
     why: 'The quota is spent, or the token is revoked, by requests that are not of this run. A nightly job, a second run or a colleague uses the same client_id, and limits or tokens are counted by client.',

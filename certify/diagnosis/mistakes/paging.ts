@@ -15,6 +15,8 @@ ORDER BY test_time, id LIMIT $page_size + 1`,
     fix: 'Use one row comparison, strictly greater; if the store has none, write it out. The id of the cursor need not exist.',
     right: `WHERE test_time > $from OR (test_time = $from AND id > $from_id)   -- and never: test_time >= $from AND id > $from_id`,
     breaks: '4.2-from_id 4.2-r5-exactly-once',
+    // A page that ignores from_id equals the one without it, as one from a cache would.
+    when: /^wanted: (only items strictly after|each screening once)/m,
   },
   'the cursor loses digits of testTime': {
     why: 'next carries from (or to) with fewer fraction digits than the last item has, so the next page begins too early or too late, and items are repeated or lost. The time went through a type of milliseconds on its way into the URL: JavaScript’s Date, java.util.Date, Jackson’s or System.Text.Json’s shortened format, Go’s time.RFC3339.',
@@ -115,6 +117,7 @@ export const windows = {
     fix: 'Put the condition on the state into the one query that all pages come from.',
     right: `WHERE tenant_id = $tenant AND state = 'completed' AND …`,
     breaks: '4.2-window',
+    when: /^wanted: completed screenings only/m,
   },
   'times are cut before they are compared': {
     why: 'Fraction digits of from, to or the stored instants are dropped or rounded: items between the cut value and the true one are selected wrongly. A type of milliseconds (JavaScript’s Date, BSON dates, datetime of MySQL without (6), SQL Server’s datetime) stands between the request and the comparison, or in the store.',
@@ -122,6 +125,15 @@ export const windows = {
     right: `microseconds: PostgreSQL timestamptz, MySQL DATETIME(6), SQL Server datetime2(7), Java Instant, Python datetime
 nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’s timestamptz and Python’s datetime end at microseconds`,
     breaks: '4.2-fractions 4.2-fractions-finer 4.2-from-inclusive 4.2-r4-order',
+    when: /^instants that differ below a millisecond$/m,
+  },
+  'testTime is shown with fewer digits than it is stored and compared with': {
+    why: 'Clients see another instant than the one that the server selects, sorts and pages by: a window or a cursor that begins at the testTime shown begins before the item, and items that seem to tie are not in the order of their ids. The serializer shortens what the database holds: to_json of Rails prints three digits, JavaScript’s toISOString and java.util.Date know no more, strftime and DateTime::ATOM print none.',
+    fix: 'Print testTime and next with all the digits that the store compares, or store no more digits than are printed.',
+    right: `Rails: ActiveSupport::JSON::Encoding.time_precision = 6, and t.iso8601(6) · Python: t.isoformat() · PHP: 'Y-m-d\TH:i:s.uP'
+SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE screening ALTER test_time TYPE timestamptz(3)`,
+    breaks: '4.2-r6-next-from 4.2-fractions',
+    when: /^more digits than are shown$/m,
   },
   'offsets are not reckoned with': {
     why: 'The same instant in another spelling selects other items: offsets are ignored, have their sign or minutes lost, are refused beyond some hours, or local time is printed as if it were UTC. Times are parsed into local date-times (LocalDateTime, naive datetime, timestamp without time zone), or offsets by hand.',

@@ -3,7 +3,7 @@
  * combination.
  */
 import type { SendOptions } from '../../client/client.ts';
-import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import { isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
 import { isPage, parseQuery, shows } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
@@ -89,6 +89,8 @@ const keyOf = (request: RequestOut | undefined): string =>
 /** The finding with its confirmation count; undefined if it was not confirmed. */
 async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
+  // It was sent twice, and each repetition takes two timeouts, of which a run has few.
+  if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
   // Plain repetition without backoff shows whether a failure recurs.
   const keep5xx = exchange !== undefined && isServerFailure(exchange);
   const ask =

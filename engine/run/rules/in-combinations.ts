@@ -41,6 +41,8 @@ export interface Case {
   /** Changes a valid request, in its combination, to the one that is judged. */
   readonly alter: (request: RequestOut, baseline: Baseline) => RequestOut | Promise<RequestOut>;
   readonly judge: Judge;
+  /** The change in its usual spelling: an answer to it that is wrong too breaks another requirement. */
+  readonly usual?: Case['alter'];
   /** What makes it invalid, for reports. */
   readonly value?: string;
 }
@@ -307,6 +309,13 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
       }
       // A combination that is never served breaks another requirement.
       if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
+      const { judge, usual } = cases[index]!;
+      if (
+        failed &&
+        usual &&
+        judge(await kit.send(await applyCase(rule, combination, plain, baseline, usual)))
+      )
+        return;
       kit.ledger.check(cases[index]!.id ?? rule.id);
       if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit)))) ?? failed);
     },

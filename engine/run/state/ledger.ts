@@ -1,6 +1,6 @@
 /** The results of a run by requirement: counts, findings, and reasons why something could not be tested. */
 import type { RequirementId } from '../../requirements.ts';
-import type { Exchange } from '../../client/exchange.ts';
+import { isHang, type Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
 import { allPairs, pairsOf, type Factors, type UncoveredPairs, type Combination } from './covering-array.ts';
 
@@ -103,6 +103,11 @@ export class Ledger {
 
   get findings(): readonly Finding[] {
     return [...this.found.values()];
+  }
+
+  /** Whether it failed because a request got no answer: each further one would take two timeouts. */
+  hasHung(id: RequirementId): boolean {
+    return this.findings.some((finding) => finding.id === id && finding.exchange && isHang(finding.exchange));
   }
 
   get unconfirmed(): readonly Finding[] {
