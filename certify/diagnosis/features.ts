@@ -81,8 +81,11 @@ function featuresOf(failure: Failure): string[] {
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((level) => `only ${plain(level)}`),
     ...bodyFeatures(response),
-    ...(failure.sameAs === undefined ? [] : ['the octets of an answer to another request']),
+    ...(failure.sameAs === undefined || isCutAlike(failure)
+      ? []
+      : ['the octets of an answer to another request']),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
+    isWithinMilli(failure) ? 'shows within a millisecond of an edge' : 'shows in whole milliseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...(as ? [`asked with ${plain(as)}`] : []),
   ];
@@ -141,10 +144,32 @@ function isFine({ message, request }: Failure): boolean {
   );
 }
 
+/** Whether two instants differ, and only in digits below the millisecond. */
+function isSameMilli(a: Instant | undefined, b: Instant | undefined): boolean {
+  if (!a || !b || sameInstant(a, b) || a.seconds !== b.seconds) return false;
+  const [digits, others] = [a, b].map(({ fraction }) => fraction.padEnd(3, '0').slice(0, 3));
+  return digits === others;
+}
+
+/** Whether a bound and another bound, or a time in the message, are one to whoever counts milliseconds. */
+function isWithinMilli({ message, request }: Failure): boolean {
+  const { from, to } = queryOf(request) ?? {};
+  const shown = (message.match(TIME) ?? []).map((text) => parseInstant(text));
+  return [from, to].some((edge) => [from, to, ...shown].some((time) => isSameMilli(edge, time)));
+}
+
+/** Whether the earlier request with the same answer differs in digits below the millisecond: both may be cut. */
+function isCutAlike({ request, sameAs = '' }: Failure): boolean {
+  const [asked, before] = [queryOf(request), queryOf(sameAs)];
+  return isSameMilli(asked?.from, before?.from) || isSameMilli(asked?.to, before?.to);
+}
+
 /** The component that wrote an error body, if its form reveals it. */
 function bodyFeatures(response: string): string[] {
   if (!/^[45]\d\d /.test(response)) return [];
   const body = response.slice(4);
+  // Whoever writes a documented code knows the API.
+  if (CODES.some((code) => body.includes(`"${code}"`))) return [];
   if (/^<(!doctype|html|h1|center)/i.test(body)) return ['an HTML page'];
   if (/^\{.*"(type|title)":.*"(title|status)":/.test(body)) return ['problem details'];
   return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot )/.test(body)
