@@ -190,6 +190,15 @@ for (const [title, results, expected] of [
     ['7.1-invalid_scope 2.1-scope 2.2-scope'],
   ],
   [
+    'a wrong code does not follow from a page of an error that has none',
+    [
+      failed('7.2-body', 'expected a JSON body with internal_error, got 500 {"message":"Internal"}'),
+      failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 {"message":"Internal"}'),
+      failed('7.2-page_size_out_of_range', 'expected 400 page_size_out_of_range, got 400 invalid_request'),
+    ],
+    ['7.2-body', '7.2-no-unprovoked-5xx', '7.2-page_size_out_of_range'],
+  ],
+  [
     'a broken recommendation alone is not a cause',
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
@@ -216,6 +225,13 @@ for (const [title, result, name] of [
       'expected testTime: "2026-03-01T01:00:00+01:00", got testTime: "2026-03-01T00:00:00Z"',
     ),
     'testTime is formatted again on one of the transports',
+  ],
+  [
+    'a missing bound that crashes',
+    failed('4.2-from-required', 'expected 400 invalid_request, got 500 {"message":"Internal Server Error"', {
+      response: '500 {"message":"Internal Server Error","_links":{"self":{"href":"/v1"}}}',
+    }),
+    'the framework’s own error answers',
   ],
   ['digits that are cut', cutToMillis, 'times are cut before they are compared'],
   [

@@ -172,7 +172,7 @@ function bodyFeatures(response: string): string[] {
   if (CODES.some((code) => body.includes(`"${code}"`))) return [];
   if (/^<(!doctype|html|h1|center)/i.test(body)) return ['an HTML page'];
   if (/^\{.*"(type|title)":.*"(title|status)":/.test(body)) return ['problem details'];
-  return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot )/.test(body)
+  return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot |.*"_links":)/.test(body)
     ? ['the body of a framework']
     : [];
 }

@@ -142,9 +142,16 @@ const CONSEQUENCES: readonly Consequence[] = [
   // If error bodies have another form, their codes are missing everywhere.
   {
     cause: /^7\.[12]-body$/,
+    has: /^code /,
     follow: /^7\.[12]-/,
     shows: /the status that is wanted/,
     except: /^answered \d+$|^answered 2/,
+  },
+  {
+    cause: /^7\.[12]-body$/,
+    follow: /^7\.[12]-/,
+    shows: /the status that is wanted/,
+    except: /^answered \d+$|^answered 2|^code /,
   },
   // A gateway that limits with another status writes a page of its own.
   { cause: /^7\.2-rate_limited$/, follow: /^7\.2-body$/, has: /^a rate limiter$/, except: /^answered 4/ },

@@ -155,6 +155,7 @@ nanoseconds: a bigint or numeric of nanoseconds beside the text -- PostgreSQL’
     fix: 'Declare both required.',
     right: `OpenAPI: required: true · Spring: @RequestParam OffsetDateTime from (no defaultValue) · FastAPI: from_: datetime = Query(alias="from")`,
     breaks: '4.2-from-required 4.2-to-required',
+    when: /^answered 2/m,
   },
   'the store’s copies do not hold the same': {
     why: 'A screening that exists is left out, or one is shown that does not, in every answer or in some: the answers do not agree with the data, or with one another. Replicas lag or have lost a row, a second cache holds old pages, a join or a filter drops rows, or deleted rows are not filtered.',
