@@ -233,6 +233,11 @@ for (const [title, result, name] of [
     }),
     'the framework’s own error answers',
   ],
+  [
+    'a refused id of 64 bits',
+    failed('4.2-from_id', 'expected 200, got 400 invalid_request'),
+    'a valid window is refused',
+  ],
   ['digits that are cut', cutToMillis, 'times are cut before they are compared'],
   [
     'one answer to two requests',
