@@ -54,3 +54,14 @@ for (const [what, change, options, words] of [
     expect(told).toEqual(words ? [expect.stringMatching(words)] : []);
   });
 }
+
+test('says that a tenant without screenings exercises nothing', async ({ small }) => {
+  await using server = await startInProcess(small, {});
+  const { dataset, secondDataset, window, ...target } = await targetFor(server, 'full');
+  const { scratch } = target.clients;
+  const empty: Target = { ...target, clients: { primary: scratch! } };
+  const coreOf = async (one: Target): Promise<string | undefined> =>
+    (await checkTarget(one, server)).lines.find((line) => line.startsWith('core '))?.slice(14);
+  expect(await coreOf(empty)).toBe('no screenings found: load some for clients.primary');
+  expect(await coreOf(target)).toBe('would be exercised');
+});

@@ -4,13 +4,14 @@ import { readToken, whyNoToken } from '../../engine/client/token.ts';
 import { sameBase } from '../../engine/checks/token.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
 import { member } from '../../engine/client/json.ts';
-import { pageOf, pageUrl, SOME_WINDOW, type Item } from '../../engine/client/page.ts';
+import { pageOf, pageUrl, type Item } from '../../engine/client/page.ts';
 import { compareInstants, formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import { sayRefusal } from '../../engine/checks/errors.ts';
 import { CLASSES, type RequirementClass } from '../../engine/requirements.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import type { KitOptions } from '../../engine/run/state/context.ts';
+import { sayNoScreenings, WIDE_WINDOWS } from '../../engine/run/walk/survey.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { kitOptions } from '../certify.ts';
 import { visible } from '../render/markup.ts';
@@ -35,9 +36,10 @@ function missingSupplies(target: Target): Record<RequirementClass, string | unde
 
 /** Limits of the traversal: small pages, so that a `next` appears, and their maximum number. */
 const PAGES = 40;
+const PAGES_WITHOUT_DATASET = 3;
 const PAGE_SIZE = 100;
 
-/** Fetches the first pages of the window, or of the range of the dataset. */
+/** Fetches the first pages of the window, of the range of the dataset, or of decades. */
 async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
   const { target } = kit;
   const { from, to } = target.window ?? spanOf(target.dataset) ?? SOME;
@@ -45,7 +47,7 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
   const first = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
   const pages: Exchange[] = [];
   let url: string | undefined = pageUrl(target.baseUrl, tenantId, query);
-  while (url !== undefined && pages.length < PAGES) {
+  while (url !== undefined && pages.length < (target.dataset ? PAGES : PAGES_WITHOUT_DATASET)) {
     const page: Exchange = await kit.send({ ...first, url });
     pages.push(page);
     // The token must not be sent to another origin.
@@ -56,7 +58,8 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
   return { pages, hasEnd: false };
 }
 
-const SOME = { from: instant(SOME_WINDOW.from), to: instant(SOME_WINDOW.to) };
+const [, , DECADES] = WIDE_WINDOWS;
+const SOME = { from: instant(DECADES[0]), to: instant(DECADES[1]) };
 
 function spanOf(dataset: Target['dataset']): Target['window'] {
   if (!dataset?.length) return undefined;
@@ -114,6 +117,7 @@ export async function checkTarget(
   await using kit = new Kit(target, kitOptions(options));
   const lines: string[] = [];
   let usable = false;
+  let isEmpty = false;
   try {
     const minted = await kit.client.mint();
     const token = readToken(minted);
@@ -125,6 +129,7 @@ export async function checkTarget(
       const { pages, hasEnd } = await firstPages(kit, tenantId);
       const page = pages[0]!;
       usable = page.status === 200;
+      isEmpty = !target.dataset && pages.every((one) => !pageOf(one).items?.length);
       lines.push(
         `page     ${usable ? `of tenant ${tenantId} from ${target.baseUrl}` : `none: ${sayRefusal(page)}; check baseUrl and the tenant`}`,
         ...contradictions(target, member(token.claims, 'iss'), pages, hasEnd).map(
@@ -136,7 +141,10 @@ export async function checkTarget(
     if (!(error instanceof Untested)) throw error;
     lines.push(`none: ${error.message}`);
   }
-  const lacks = missingSupplies(target);
+  const lacks = {
+    ...missingSupplies(target),
+    ...(usable && isEmpty ? { core: sayNoScreenings(target) } : {}),
+  };
   for (const name of CLASSES)
     lines.push(
       `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised without a page')}`,

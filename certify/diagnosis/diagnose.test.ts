@@ -10,13 +10,14 @@ import { MISTAKES } from './mistakes/all.ts';
 
 interface Shown {
   readonly request?: string;
+  readonly sameAs?: string;
   readonly response?: string;
 }
 
 const failed = (
   id: RequirementId,
   message: string,
-  { request = '', response = '' }: Shown = {},
+  { request = '', response = '', ...more }: Shown = {},
 ): RequirementResult => {
   const [, expected, received] = /^expected (.*), got (.*)$/.exec(message) ?? [];
   return {
@@ -25,7 +26,7 @@ const failed = (
     status: requirement(id).level === 'MUST' ? 'fail' : 'warn',
     checks: 1,
     durationMs: 0,
-    failures: [{ message, expected, received, request, response, curl: '' }],
+    failures: [{ message, expected, received, request, response, curl: '', ...more }],
   };
 };
 
@@ -52,6 +53,15 @@ const LIMITED =
   'expected 429 rate_limited past the rate limit, and no 5xx, got 503 <html> after 90 requests one at a time, and 200 after 2 s: a rate limiter that answers 503';
 const LIKE =
   'expected no 5xx and no broken connection, got 503 <html> at 2026-11-25T16:30:48.909Z, and 166 more like it in 2141 requests; served when tried again. A rate limiter answers 429 with Retry-After';
+const ITEM = 'item 5 at 2026-03-01T00:00:00.089Z';
+const between = (from: string, to: string): string =>
+  `GET http://a/v1/tenants/t/screenings?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`;
+const MICRO_LATER = between('2026-03-01T00:00:00.089001Z', '2026-03-02T00:00:00Z');
+const cutToMillis = failed('4.2-fractions', `expected not ${ITEM}, got ${ITEM}`, {
+  request: MICRO_LATER,
+  sameAs: between('2026-03-01T00:00:00.089Z', '2026-03-02T00:00:00Z'),
+});
+const NO_SCOPE = { request: 'POST http://a/oauth/token with …: scope=screenings.write' };
 const as422 = (expected: string): string => `expected ${expected}, got 422 {"detail":[]}`;
 
 for (const [title, results, expected] of [
@@ -150,6 +160,53 @@ for (const [title, results, expected] of [
     ['4.2-fractions-finer 4.2-window'],
   ],
   [
+    'whoever counts milliseconds takes bounds within one for the same',
+    [
+      {
+        ...cutToMillis,
+        failures: [
+          ...cutToMillis.failures,
+          ...failed('4.2-fractions', `expected ${ITEM}, got 0 items without it`).failures,
+        ],
+      },
+      failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
+        request: between('2026-03-01T00:00:00.000001Z', '2026-03-01T00:00:00Z'),
+      }),
+      failed('4.2-r5-exactly-once', `${LOST.replace('item 5', ITEM)}, which comes after item 4`, {
+        request: between('2026-02-01T00:00:00Z', '2026-03-01T00:00:00.089001Z'),
+      }),
+    ],
+    ['4.2-fractions 4.2-r2-inverted 4.2-r5-exactly-once'],
+  ],
+  [
+    'an inverted window of a day is a cause of its own',
+    [
+      cutToMillis,
+      failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
+        request: between('2026-03-02T00:00:00Z', '2026-03-01T00:00:00Z'),
+      }),
+    ],
+    ['4.2-fractions', '4.2-r2-inverted'],
+  ],
+  [
+    'a token for an unknown scope names none because it is issued',
+    [
+      failed('2.1-scope', 'expected scope: nothing beyond "screenings.write", got scope: nothing', NO_SCOPE),
+      failed('2.2-scope', 'expected scope: a string, got scope: nothing', NO_SCOPE),
+      failed('7.1-invalid_scope', 'expected 400 invalid_scope, got 200 with a token', NO_SCOPE),
+    ],
+    ['7.1-invalid_scope 2.1-scope 2.2-scope'],
+  ],
+  [
+    'a wrong code does not follow from a page of an error that has none',
+    [
+      failed('7.2-body', 'expected a JSON body with internal_error, got 500 {"message":"Internal"}'),
+      failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 {"message":"Internal"}'),
+      failed('7.2-page_size_out_of_range', 'expected 400 page_size_out_of_range, got 400 invalid_request'),
+    ],
+    ['7.2-body', '7.2-no-unprovoked-5xx', '7.2-page_size_out_of_range'],
+  ],
+  [
     'a broken recommendation alone is not a cause',
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
@@ -220,6 +277,41 @@ for (const [title, result, name] of [
       'expected testTime: "2026-03-01T01:00:00+01:00", got testTime: "2026-03-01T00:00:00Z"',
     ),
     'testTime is formatted again on one of the transports',
+  ],
+  [
+    'a missing bound that crashes',
+    failed('4.2-from-required', 'expected 400 invalid_request, got 500 {"message":"Internal Server Error"', {
+      response: '500 {"message":"Internal Server Error","_links":{"self":{"href":"/v1"}}}',
+    }),
+    'the framework’s own error answers',
+  ],
+  [
+    'a refused id of 64 bits',
+    failed('4.2-from_id', 'expected 200, got 400 invalid_request'),
+    'a valid window is refused',
+  ],
+  ['digits that are cut', cutToMillis, 'times are cut before they are compared'],
+  [
+    'one answer to two requests',
+    failed('4.2-window', `expected ${ITEM} on the page, got no items, and no next`, {
+      request: between('2026-03-01T00:00:00Z', '2026-03-02T00:00:00Z'),
+      sameAs: between('2026-03-01T00:00:00Z', '2026-04-02T00:00:00Z'),
+    }),
+    'a cache does not know what makes answers differ',
+  ],
+  [
+    'a crash on a valid request',
+    failed('4.2-success', 'expected 200, got 500 internal_error', {
+      response: '500 {"statusCode":500,"code":"internal_error"}',
+    }),
+    'odd input makes the server fail',
+  ],
+  [
+    'a crash that has the documented code',
+    failed('7.2-no-unprovoked-5xx', 'expected no 5xx and no broken connection, got 500 internal_error', {
+      response: '500 {"statusCode":500,"code":"internal_error"}',
+    }),
+    'odd input makes the server fail',
   ],
   [
     'a limiter that answers 503 with a page',

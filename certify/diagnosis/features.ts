@@ -93,6 +93,7 @@ function featuresOf(failure: Failure): string[] {
     ...(received.includes(FINER) ? [FINER] : []),
     ...(/although another request was answered in between/.test(received) ? [HANGS] : []),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
+    isWithinMilli(failure) ? 'shows within a millisecond of an edge' : 'shows in whole milliseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
     ...(as ? [`asked with ${plain(as)}`] : []),
   ];
@@ -123,8 +124,7 @@ const queryOf = (request: string): ParsedQuery | undefined =>
 function timeFeatures(received: string, expected: string, request: string): string[] {
   const [first = '', second = ''] = / after item /.test(received) ? (received.match(TIME) ?? []) : [];
   const [one, other] = [parseInstant(first), parseInstant(second)];
-  if (one && other && !sameInstant(one, other) && sameInstant(cutInstant(one, 3), cutInstant(other, 3)))
-    return [BELOW_A_MILLISECOND];
+  if (isSameMilli(one, other)) return [BELOW_A_MILLISECOND];
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
   const isMember = MEMBERS.test(received);
@@ -183,13 +183,26 @@ function isFine({ message, request }: Failure): boolean {
   );
 }
 
+/** Whether two instants differ, and only in digits below the millisecond. */
+const isSameMilli = (a: Instant | undefined, b: Instant | undefined): boolean =>
+  a !== undefined && b !== undefined && !sameInstant(a, b) && sameInstant(cutInstant(a, 3), cutInstant(b, 3));
+
+/** Whether a bound and another bound, or a time in the message, are the same in milliseconds. */
+function isWithinMilli({ message, request }: Failure): boolean {
+  const { from, to } = queryOf(request) ?? {};
+  const shown = (message.match(TIME) ?? []).map((text) => parseInstant(text));
+  return [from, to].some((edge) => [from, to, ...shown].some((time) => isSameMilli(edge, time)));
+}
+
 /** The component that wrote an error body, if its form reveals it. */
 function bodyFeatures(response: string): string[] {
   if (!/^[45]\d\d /.test(response)) return [];
   const body = response.slice(4);
+  // The service wrote it.
+  if (CODES.some((code) => body.includes(`"${code}"`))) return [];
   if (/^<(!doctype|html|h1|center)/i.test(body)) return ['an HTML page'];
   if (/^\{.*"(type|title)":.*"(title|status)":/.test(body)) return ['problem details'];
-  return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot )/.test(body)
+  return /^\{("detail":|"timestamp":|"statusCode":|"message":"Cannot |.*"_links":)/.test(body)
     ? ['the body of a framework']
     : [];
 }

@@ -117,6 +117,14 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r5-.*|window)$/,
   },
   { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
+  // If digits are cut, bounds within a millisecond are one, and an item there is on the other side of a bound.
+  {
+    cause: /^4\.2-fractions$/,
+    said: [ITEM, NOT_ITEM],
+    follow: /^4\.2-(r2-inverted|r5-exactly-once)$/,
+    shows: /within a millisecond/,
+    except: /in whole milliseconds/,
+  },
   // If the data is finer than a recommendation covers, breaking it has further consequences.
   {
     cause: /^4\.2-fractions-finer$/,
@@ -157,12 +165,27 @@ const CONSEQUENCES: readonly Consequence[] = [
   // If error bodies have another form, their codes are missing everywhere.
   {
     cause: /^7\.[12]-body$/,
+    has: /^code /,
     follow: /^7\.[12]-/,
     shows: /the status that is wanted/,
     except: /^answered \d+$|^answered 2/,
   },
+  {
+    cause: /^7\.[12]-body$/,
+    follow: /^7\.[12]-/,
+    shows: /the status that is wanted/,
+    except: /^answered \d+$|^answered 2|^code /,
+  },
   // A gateway that limits with another status writes a page of its own.
   { cause: /^7\.2-rate_limited$/, follow: /^7\.2-body$/, has: /^a rate limiter$/, except: /^answered 4/ },
+  // A token for a scope that nobody has names no scope, or this one.
+  {
+    cause: /^7\.1-invalid_scope$/,
+    follow: /^2\.[12]-scope$/,
+    has: SERVED,
+    shows: /^the same answer breaks 7\.1-invalid_scope$/,
+    except: /nothing beyond "(.* )?screenings\.read\b/,
+  },
   // An empty value is also a wrong value.
   {
     cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,

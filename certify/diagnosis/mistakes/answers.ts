@@ -134,7 +134,7 @@ tenant not onboarded: 404 not_found`,
     why: 'A request that should be refused, or served, is answered 5xx or by a broken connection. A value that the parser lets through breaks further in: NUL in PostgreSQL text, integers beyond 64 bits, years that a date type has not, undecodable percent signs.',
     fix: 'Validate at the edge, and turn what still throws on bad input into a 400.',
     right: `from_id: BigInt within 64 bits, else 400 · text with \\u0000: 400 · decodeURIComponent in try/catch: 400`,
-    breaks: '7.2-no-unprovoked-5xx',
+    breaks: '7.2-no-unprovoked-5xx 4.2-success',
   },
   'valid requests fail now and then': {
     why: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk. One bad instance behind the balancer, timeouts of a pool, keep-alive times shorter than the balancer’s.',

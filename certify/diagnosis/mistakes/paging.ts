@@ -143,11 +143,11 @@ SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE scr
     breaks: '4.2-offsets 4.2-window',
   },
   'a valid window is refused': {
-    why: 'A request that is valid is not answered 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case; or an empty result becomes 204, 206 or 404. Extra rules of a validator or a gateway, a parser with a fixed pattern, or a framework that takes emptiness for absence.',
+    why: 'A request that is valid is not answered 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case, after an id of 64 bits; or an empty result becomes 204, 206 or 404. Extra rules of a validator or a gateway, a parser with a fixed pattern, or a framework that takes emptiness for absence.',
     fix: 'Refuse only to < from and what is not RFC 3339; answer an empty window with 200 and items: [].',
     right: `{"items": [], "links": {}}   -- for from = to, for the year 3000, and for a window of decades`,
-    breaks: '4.2-success 4.2-r1-zero-width 4.2-lowercase 4.2-fractions',
-    when: /^answered/m,
+    breaks: '4.2-success 4.2-r1-zero-width 4.2-lowercase 4.2-fractions 4.2-from_id',
+    when: /^answered [234]/m,
   },
   'instants overflow the number that counts them': {
     why: 'Windows that reach far back or ahead select nothing, or the wrong years; or a fraction is read as a number of microseconds whatever its length. Nanoseconds in 64 bits end in 1677 and 2262, seconds in 32 bits in 1901 and 2038; two-digit years are read as 19xx; fractions are read as integers.',
@@ -167,6 +167,7 @@ SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE scr
     fix: 'Declare both required.',
     right: `OpenAPI: required: true · Spring: @RequestParam OffsetDateTime from (no defaultValue) · FastAPI: from_: datetime = Query(alias="from")`,
     breaks: '4.2-from-required 4.2-to-required',
+    when: /^answered 2/m,
   },
   'the store’s copies do not hold the same': {
     why: 'A screening that exists is left out, or one is shown that does not, in every answer or in some: the answers do not agree with the data, or with one another. Replicas lag or have lost a row, a second cache holds old pages, a join or a filter drops rows, or deleted rows are not filtered.',

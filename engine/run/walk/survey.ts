@@ -17,6 +17,7 @@ import type { OracleItem } from '../../data/oracle.ts';
 import type { Kit } from '../kit.ts';
 import { walk, walkOn, type Walk } from './walk.ts';
 import { AnswerTooLarge, Untested } from '../../errors.ts';
+import type { Target } from '../../target/target.ts';
 import { SMALL_PAGE } from '../state/knowledge.ts';
 
 /** A completely known range of screenings, and its parts that are most useful for checks. */
@@ -60,17 +61,17 @@ async function survey(kit: Kit): Promise<SampleData> {
   const { items, beyond } = known.authoritative
     ? await datasetItems(kit, known.items)
     : await pollForItems(kit);
-  if (items.length === 0)
-    throw new Untested(
-      kit.target.window
-        ? 'window holds no screenings of clients.primary: name another, or load some there'
-        : 'no screenings found: load some for clients.primary',
-    );
+  if (items.length === 0) throw new Untested(sayNoScreenings(kit.target));
   const ties = tiesOf(items);
   kit.ledger.raiseTo('sampleItems', items.length);
   kit.ledger.raiseTo('ties', ties.length);
   return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(kit, items) };
 }
+
+export const sayNoScreenings = ({ window }: Target): string =>
+  window
+    ? 'window holds no screenings of clients.primary: name another, or load some there'
+    : 'no screenings found: load some for clients.primary';
 
 type Found = Pick<SampleData, 'items' | 'beyond'>;
 
