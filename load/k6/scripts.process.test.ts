@@ -22,7 +22,7 @@ import { load, openSession, setting, test } from '../zoo/setting.ts';
 import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);
-const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
+const SCRIPTS = ['pages', 'rate-limit', 'tenants', 'token', 'walks'];
 const SCENARIOS = ['arrivals', 'rate-limit', 'smoke', 'spike', 'token', 'walks'];
 
 for (const [row, script] of SCENARIOS.entries())
