@@ -159,13 +159,11 @@ interface AccuracyFlags {
 }
 
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
-  const { accuracyTable, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');
+  const { printAccuracy, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');
   const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
   if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
   const rows = [];
   for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
     for (let index = 0; index < servers; index += 1) rows.push(await judgeServer(family, index, seed));
-  const { text, ok } = accuracyTable(rows, all);
-  console.log(text);
-  return ok ? EXIT.held : EXIT.broken;
+  return printAccuracy(rows, all) ? EXIT.held : EXIT.broken;
 }

@@ -67,29 +67,24 @@ export async function mint(target: Asked, clientId: string, clientSecret: string
   return token;
 }
 
-/** Limits for waiting after 429: number of retries, and total time. */
-const MAX_RETRIES = 20;
+/** Limit for waiting after 429, in all. */
 const MAX_TOTAL_WAIT_MS = 90_000;
 
-/** Retries after a 429 when Retry-After has passed. */
-async function withRetries(send: () => Promise<Exchange>): Promise<Exchange> {
-  for (let [waits, waitedMs] = [0, 0]; ; waits += 1) {
-    const exchange = await send();
-    if (exchange.status !== 429 || waits >= MAX_RETRIES) return exchange;
-    const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
-    if ((waitedMs += waitMs) > MAX_TOTAL_WAIT_MS)
-      throw new Unreachable(
-        `the screenings endpoint answered 429 with a Retry-After of ${Math.round(waitMs / 1000)} s`,
-      );
-    await setTimeout(waitMs);
-  }
-}
-
-/** Requests a page, with retries after 429. Throws Unreachable if there is none. */
+/** Requests a page, after a 429 again when Retry-After has passed. Throws Unreachable if there is none. */
 export async function askPage(target: Asked, url: string, token: string) {
-  const exchange = await withRetries(() => ask(target, { channel: 'rest', method: 'GET', url }, token));
-  if (exchange.status !== 200) throw new Unreachable(`the screenings endpoint answered ${exchange.status}`);
-  const { items, next } = pageOf(exchange);
-  if (!items) throw new Unreachable('the screenings endpoint answered 200 without a page');
-  return { items, next };
+  for (let waitedMs = 0; ;) {
+    const exchange = await ask(target, { channel: 'rest', method: 'GET', url }, token);
+    if (exchange.status === 429) {
+      const waitMs = Math.max(200, retryAfterMs(exchange) ?? 1000);
+      const seconds = Math.round(waitMs / 1000);
+      if ((waitedMs += waitMs) > MAX_TOTAL_WAIT_MS)
+        throw new Unreachable(`the screenings endpoint answered 429 with a Retry-After of ${seconds} s`);
+      await setTimeout(waitMs);
+      continue;
+    }
+    if (exchange.status !== 200) throw new Unreachable(`the screenings endpoint answered ${exchange.status}`);
+    const { items, next } = pageOf(exchange);
+    if (!items) throw new Unreachable('the screenings endpoint answered 200 without a page');
+    return { items, next };
+  }
 }
