@@ -52,9 +52,11 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   return rowOf('k6 that judges pages of 100 against k6 that does not', median(ratios), GOAL, detail);
 }
 
-function pagesPerCpuSecond({ readings }: K6Run): number {
+function pagesPerCpuSecond({ readings, summary }: K6Run): number {
   const endMs = readings.at(-1)!.atMs;
   const counted = readings.filter(({ atMs }) => atMs >= endMs - FROM * 1000 && atMs <= endMs - TO * 1000);
   const [first, last] = [counted[0]!, counted.at(-1)!];
-  return (RATE * (last.atMs - first.atMs)) / 1000 / (last.cpuSeconds - first.cpuSeconds);
+  // A busy machine sends fewer pages than asked for.
+  const pagesPerSecond = summary!.counts['iterations']! / SECONDS;
+  return (pagesPerSecond * (last.atMs - first.atMs)) / 1000 / (last.cpuSeconds - first.cpuSeconds);
 }
