@@ -4,7 +4,7 @@ import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { ascending, largest, median } from '../estimate/numbers.ts';
 import { judgedShare } from '../estimate/random.ts';
-import { mint } from '../run/ask.ts';
+import { mint } from '../run/target.ts';
 import { arrivalsOf, type K6Run, runK6 } from '../run/k6-run.ts';
 import { startReference } from '../../reference-server/command/child.ts';
 import { openSession } from '../zoo/setting.ts';

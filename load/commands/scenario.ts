@@ -6,7 +6,7 @@ import { unlessAborted } from '../../engine/clock.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
-import { prepare } from '../run/prepare.ts';
+import { prepare } from '../run/target.ts';
 import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';

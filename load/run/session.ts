@@ -10,7 +10,7 @@ import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
 import { Connections, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
-import type { Prepared } from './prepare.ts';
+import type { Prepared } from './target.ts';
 
 /** The result must not be interpreted: exit status 3. */
 export class VoidRun extends Error {

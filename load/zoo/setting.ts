@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../engine/files.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
-import { prepare } from '../run/prepare.ts';
+import { prepare } from '../run/target.ts';
 import { type LoadSettings, Session } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { type SimulatedSettings, startSimulatedServer } from './server.ts';
