@@ -51,14 +51,14 @@ export function openArrivals(
           poissonArrivals(seed + third, rate * times, seconds / 3).map((at) => at + (third * blockMs) / 3),
         ),
   );
-  const count = blocks * moments.length;
+  // Read once: in k6, the moments are shared by all VUs, and each access to them costs.
+  const { length } = moments;
+  const count = blocks * length;
   return {
     count,
     /** Milliseconds since the start of the run; undefined beyond the last arrival. */
     dueMs: (index: number): number | undefined =>
-      index < count
-        ? Math.floor(index / moments.length) * blockMs + moments[index % moments.length]!
-        : undefined,
+      index < count ? Math.floor(index / length) * blockMs + moments[index % length]! : undefined,
   };
 }
 
