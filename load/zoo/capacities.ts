@@ -55,19 +55,8 @@ function trueCapacity(service: zoo.ServiceSettings): number {
   if (service.distribution === 'deterministic')
     return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO, 300);
   const share = (rate: number): number =>
-    shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
+    zoo.shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
   return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
-}
-
-/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
-function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
-  const load = rate / mu;
-  let blocked = 1;
-  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
-  const waits = blocked / (1 - (load / workers) * (1 - blocked));
-  const spare = (workers - 1) * mu - rate;
-  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
-  return Math.exp(-mu * t) * (1 + waits * both);
 }
 
 /** A server whose truth is that of its service, whatever else it does. */

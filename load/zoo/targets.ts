@@ -263,6 +263,17 @@ export function simulatedCapacity(
   return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
 }
 
+/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
+export function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
+  const load = rate / mu;
+  let blocked = 1;
+  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
+  const waits = blocked / (1 - (load / workers) * (1 - blocked));
+  const spare = (workers - 1) * mu - rate;
+  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
+  return Math.exp(-mu * t) * (1 + waits * both);
+}
+
 export interface Judged {
   /** The estimate as text. */
   readonly found: string;
