@@ -11,7 +11,7 @@ import { openDatabase } from '../reference-server/store/database.ts';
 import { defaultProvisioning, loadProvisioning } from '../reference-server/run/provisioning.ts';
 import { startServer, type ServerOptions } from '../reference-server/run/start.ts';
 import type { LoadResult } from './result.ts';
-import { changes } from './run/stored.ts';
+import { changes } from './run/target.ts';
 import { load, test } from './zoo/setting.ts';
 
 test.describe.configure({ mode: 'parallel' });

@@ -74,8 +74,6 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--token-from <file>', 'a load-token.json with the cost of a token call; default that of a page')
     .option('--poll-from <file>', 'a load-poll.json with the cost of a poll, for a load-capacity.json')
     .option('--history <years>', 'years of stored screenings, which a back-fill reads', above0, 5)
-    .option('--item-bytes <n>', 'bytes of a screening in a page', above0, 250)
-    .option('--row-bytes <n>', 'bytes of a screening in the database, with its indexes', above0, 300)
     .option('--measured-replicas <n>', 'replicas in the capacity measurement', whole, 1)
     .option('--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7)
     .option('--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1)
@@ -161,13 +159,11 @@ interface AccuracyFlags {
 }
 
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
-  const { accuracyTable, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');
+  const { printAccuracy, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');
   const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
   if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
   const rows = [];
   for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
     for (let index = 0; index < servers; index += 1) rows.push(await judgeServer(family, index, seed));
-  const { text, ok } = accuracyTable(rows, all);
-  console.log(text);
-  return ok ? EXIT.held : EXIT.broken;
+  return printAccuracy(rows, all) ? EXIT.held : EXIT.broken;
 }

@@ -16,13 +16,21 @@ import { serve } from '../reference-server/http/http.ts';
 import { pages } from '../reference-server/run/alter.ts';
 import { load, setting, test, writeTarget } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
+import type { Behaviour } from './zoo/targets.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
 const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--timeout', '1', '--slo-p99', '5000'];
 
+/** Answers for a second from its first page on. */
+function hanging(): Behaviour {
+  let firstMs: number | undefined;
+  const work = (atMs: number): number => (atMs < (firstMs ??= atMs) + 1000 ? 1 : 1e6);
+  return { service: { workers: 100, serviceMs: 1, distribution: 'deterministic' }, work };
+}
+
 const FAILING: Readonly<Record<string, SimulatedSettings>> = {
-  'hangs during the run': { freeze: { fromSeconds: 1, forSeconds: 600 } },
+  'hangs during the run': { behaviour: hanging },
   // Half of the pages are judged.
   'returns wrong pages during the run': {
     fault: pages(({ items }, _query, number) => number % 3 === 0 && items.reverse()),

@@ -4,9 +4,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
+import { GENERATED_WINDOW } from '../fixtures/dataset/generator.ts';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { json, page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
-import { middleware, nextQuery, withHeader } from '../reference-server/run/alter.ts';
+import { middleware, nextQuery, queryOf, withHeader } from '../reference-server/run/alter.ts';
 import { createLimiter } from './estimate/limiter-models.ts';
 import { type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
@@ -16,6 +17,7 @@ import { rateLimit } from './scenarios/rate-limit.ts';
 import type { ScenarioOptions } from './scenarios/flags.ts';
 import { load, openSession, OPTIONS, setting, test, writeTarget } from './zoo/setting.ts';
 import { type SimulatedSettings, startSimulatedServer } from './zoo/server.ts';
+import { type Behaviour, limited } from './zoo/targets.ts';
 
 const SECRET = 'simulated-secret-0-c0ffee';
 const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--slo-p99'];
@@ -52,10 +54,11 @@ test('an interrupted scenario reports its results as void with exit status 130',
   expect(result.requests).toBeGreaterThan(0);
 });
 
-const slow = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
+const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
+const slow = (): Behaviour => ({ service });
 
 test('smoke: a slow target breaks the SLO with status 1, or is void on a busy machine', FULL, async () => {
-  await using at = await setting({ service: slow });
+  await using at = await setting({ behaviour: slow });
   const { status } = await load([...SMOKE, '100', ...at.flags]);
   const result = await at.result('smoke');
   expect(result).toMatchObject({ conformant: true, held: false });
@@ -65,7 +68,7 @@ test('smoke: a slow target breaks the SLO with status 1, or is void on a busy ma
 
 test('smoke: generator overload is void with exit status 3', FULL, async () => {
   test.slow();
-  await using at = await setting({ service: slow });
+  await using at = await setting({ behaviour: slow });
   const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-vus', '2'];
   const { status, output } = await load(['smoke', ...flags, ...at.flags]);
   expect(output).toContain('VOID');
@@ -100,8 +103,8 @@ test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
 });
 
 test('a rate limit holds only if --slo-errors allows the rejections', FULL, async ({ k6 }) => {
-  const limiter = { kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 } as const;
-  await using server = await startSimulatedServer({ limiter });
+  const behaviour = () => limited({ kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 });
+  await using server = await startSimulatedServer({ behaviour });
   for (const errorRate of [0.9, 0.1]) {
     const session = await openSession(k6, server.target, { slo: { p99Ms: 9000, errorRate } });
     const { held, void: why, summary } = await runScenario('poll', session, { ...OPTIONS, rate: 20 });
@@ -141,17 +144,17 @@ const LIMITERS: Readonly<
   Record<string, [SimulatedSettings, Partial<ScenarioOptions>, (found: Limited, session: Session) => void]>
 > = {
   'starts the probe with an unused limit': [
-    { limiter: { kind: 'sliding-log', limit: 40, windowMs: 60_000 } },
+    { behaviour: () => limited({ kind: 'sliding-log', limit: 40, windowMs: 60_000 }) },
     { maxRequests: 60, maxSeconds: 5 },
     ({ tables }) => expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40),
   ],
   'recognises a limit per client with a second client': [
-    { limiter: fixedWindow, clients: 2 },
+    { behaviour: () => limited(fixedWindow), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
   'recognises a shared limit with a second client': [
-    { limiter: fixedWindow, sharedLimiter: true, clients: 2 },
+    { behaviour: () => limited(fixedWindow), isShared: true, clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
@@ -164,7 +167,12 @@ const LIMITERS: Readonly<
     },
   ],
   'reports a Retry-After that is too short': [
-    { limiter: { ...fixedWindow, windowMs: 3000 }, retryAfterOffsetSeconds: -3 },
+    {
+      behaviour: () => ({
+        ...limited({ ...fixedWindow, windowMs: 3000 }),
+        retryAfter: (seconds) => Math.ceil(seconds) - 3,
+      }),
+    },
     { maxRequests: 400, maxSeconds: 20 },
     (_, { findings }) => expect(findings.map(({ id }) => id)).toContain('7.2-retry-after-honest'),
   ],
@@ -197,7 +205,14 @@ test("trusts only the target file's certificates besides the system's", byTurns(
 });
 
 test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({ k6 }) => {
-  await using slow = await startSimulatedServer({ screenings: 30_000, deepPageMs: 300 });
+  const [first, last] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map((at) => Date.parse(at));
+  const offset = middleware(() => async (request, next) => {
+    const query = queryOf(request);
+    const part = (Date.parse(query.get('from')!) - first!) / (last! - first!);
+    if (query.has('from_id')) await sleep(300 * part);
+    return next(request);
+  });
+  await using slow = await startSimulatedServer({ screenings: 30_000, fault: offset });
   const options = { ...OPTIONS, pageSize: 1000, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });

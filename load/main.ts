@@ -4,7 +4,7 @@ import { calledFrom } from '../engine/package.ts';
 import { interruption, runCommand } from '../engine/command-line.ts';
 import { parse } from './command-line.ts';
 import { EXIT } from './result.ts';
-import { Unreachable } from './run/ask.ts';
+import { Unreachable } from './run/target.ts';
 
 const argv = process.argv.slice(2);
 // Paths are relative to the directory where the command was called (`npm --prefix kit run load`).

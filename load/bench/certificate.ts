@@ -11,7 +11,7 @@ import { type PageQuery, pageUrl } from '../../engine/client/page.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import { walk } from '../../engine/run/walk/walk.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
-import { mint } from '../run/ask.ts';
+import { mint } from '../run/target.ts';
 import { startReference } from '../../reference-server/command/child.ts';
 
 /** Seconds on two idle processors, including the start of server and database. */

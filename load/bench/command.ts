@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { prepareDirectory } from '../../engine/files.ts';
 import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
-import { textTable } from '../scenarios/format.ts';
 import { certificateRows } from './certificate.ts';
 import { generatorRow } from './generator.ts';
 import { type Row, serviceRows } from './service.ts';
@@ -45,11 +44,9 @@ export async function bench(
   // Keeps the rows of other parts.
   const others = known.filter(({ name }) => !rows.some((row) => row.name === name));
   await writeFile(file, `${JSON.stringify({ rows: [...others, ...rows] }, null, 2)}\n`);
-  const cells = rows.map(
-    ({ name, ratio, goal, reached }) =>
-    [name, ratio.toFixed(2), goal.toFixed(2), reached ? 'yes' : 'no'], // prettier-ignore
+  console.table(
+    Object.fromEntries(rows.map(({ name, ratio, goal, reached }) => [name, { ratio, goal, reached }])),
   );
-  console.log(textTable(['row', 'ratio', 'goal', 'reached'], cells));
   console.log(file);
   return rows.every(({ reached }) => reached) ? EXIT.held : EXIT.broken;
 }

@@ -5,7 +5,7 @@ import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { openDatabase } from '../../reference-server/store/database.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { PAGE, storeScreenings } from '../../reference-server/store/store.ts';
-import { mint } from '../run/ask.ts';
+import { mint } from '../run/target.ts';
 import { startChild, startReference } from '../../reference-server/command/child.ts';
 import { measureThroughput, get, pgbench, type Cursor, post } from './peers.ts';
 import { generateKeyPairSync } from 'node:crypto';

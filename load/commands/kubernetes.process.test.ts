@@ -70,7 +70,8 @@ for (const scenario of ['smoke', 'token'] as const)
 
 test('kubernetes: three runners merge to the result of one', FULL, async ({ k6 }) => {
   test.slow();
-  await using at = await setting({ service: { workers: 64, serviceMs: 21, distribution: 'deterministic' } });
+  const service = { workers: 64, serviceMs: 21, distribution: 'deterministic' } as const;
+  await using at = await setting({ behaviour: () => ({ service }) });
   // One seed gives the same arrivals for any number of runners.
   const session = () => openSession(k6, at.server.target, { slo: SLO, pageSize: 10, seed: 5 });
   const options = { ...OPTIONS, rate: 60, duration: 3 };

@@ -4,26 +4,20 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { linesOf, median } from '../estimate/numbers.ts';
-import type { Habits } from '../plan/demand.ts';
-import { type Measured, plan, type Plan, type Policy } from '../plan/plan.ts';
+import type { Assumptions } from '../plan/demand.ts';
+import { type Measured, plan, type Plan } from '../plan/plan.ts';
 import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
 import { plot } from '../report/plot.ts';
 
-type Same = 'tenants' | 'screeningsPerDay' | 'pageSize' | 'peakFactor' | 'retries' | 'itemBytes' | 'rowBytes';
-
-export interface PlanFlags extends Pick<Habits, Same>, Omit<Policy, 'outageSeconds'> {
+export interface PlanFlags extends Omit<Assumptions, 'tokenPrice' | 'pollSpread'> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
-  readonly history: number;
-  readonly measuredReplicas: number;
-  readonly poll: number;
   readonly pollSpread?: number;
-  readonly tokenLifetime: number;
-  readonly outage: number;
+  readonly measuredReplicas: number;
   readonly html: string;
   readonly json?: boolean;
 }
@@ -44,8 +38,8 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     console.log(`the capacity is 0, so there is nothing to plan: ${(result.summary ?? []).join('; ')}`);
     return EXIT.void;
   }
-  const spreadSeconds = flags.pollSpread ?? flags.poll;
-  if (spreadSeconds > flags.poll) throw new UsageError('--poll-spread must not exceed --poll');
+  const { pollSpread = flags.poll } = flags;
+  if (pollSpread > flags.poll) throw new UsageError('--poll-spread must not exceed --poll');
   if (flags.retries >= 1) throw new UsageError('--retries must be below 1');
   const measured = result.tenants
     ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
@@ -64,15 +58,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       saturation: measured.saturation * cheaper,
       backfillWork: pollMs ? ((1000 / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
-    {
-      ...flags,
-      tokenPrice,
-      spreadSeconds,
-      pollSeconds: flags.poll,
-      tokenLifetimeSeconds: flags.tokenLifetime,
-      historyDays: flags.history * 365,
-    },
-    { ...flags, outageSeconds: flags.outage },
+    { ...flags, tokenPrice, pollSpread },
   );
   const warnings = linesOf(
     ...objections(result, figure),

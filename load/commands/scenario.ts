@@ -6,7 +6,7 @@ import { unlessAborted } from '../../engine/clock.ts';
 import { presentable, terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
-import { prepare } from '../run/prepare.ts';
+import { prepare } from '../run/target.ts';
 import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
@@ -61,16 +61,13 @@ export async function scenarioCommand(
     tell,
     signal,
   );
-  const { maxRequests = target.rateLimit?.maxRequests ?? 5000 } = flags;
-  const { maxSeconds = target.rateLimit?.maxSeconds ?? 360 } = flags;
-  const options = { ...flags, maxRequests, maxSeconds };
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, options, flags.kubernetes, flags.parallelism ?? 3);
+    const files = await writeKubernetes(name, session, flags, flags.kubernetes, flags.parallelism ?? 3);
     console.log(files.join('\n'));
     return 0;
   }
   tell(`${name} against ${prepared.name}`);
-  const result = presentable(await runScenario(name, session, options), prepared.secrets);
+  const result = presentable(await runScenario(name, session, flags), prepared.secrets);
   const written = await writeResult(result, flags.reportDir).catch((error: Error) => error);
   console.log(terminalSummary(result));
   if (written instanceof Error) {

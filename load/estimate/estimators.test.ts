@@ -3,7 +3,14 @@ import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
 import { probeVirtually, punishing } from '../zoo/limiters.ts';
-import { banning, limited, queueing, stepsAgainst, type VirtualTarget } from '../zoo/targets.ts';
+import {
+  banning,
+  type Behaviour,
+  limited,
+  server,
+  stepsAgainst,
+  type VirtualTarget,
+} from '../zoo/targets.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
@@ -15,7 +22,7 @@ const exponentialService = (workers: number, serviceMs: number) =>
 
 test('measures saturation only while the queue grows', async () => {
   const samplesAt = async (rate: number) =>
-    (await stepsAgainst(queueing(exponentialService(2, 10), 3), 3)(rate, 10)).samples;
+    (await stepsAgainst(server({ service: exponentialService(2, 10) }, 3), 3)(rate, 10)).samples;
   const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
   expect(saturation(quiet, 10)).toBeUndefined();
   expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
@@ -24,8 +31,8 @@ test('measures saturation only while the queue grows', async () => {
 });
 
 const NEAR = { rttMs: 1, jitterMs: 0.3 };
-const probe = (target: VirtualTarget, maxSeconds = 60, network = NEAR) =>
-  identifyLimiter(probeVirtually(target, network, { maxRequests: 2000, maxSeconds }, 1));
+const probe = (behaviour: Behaviour, maxSeconds = 60, network = NEAR) =>
+  identifyLimiter(probeVirtually(server(behaviour), network, { maxRequests: 2000, maxSeconds }, 1));
 
 test('limiter: reports cannot-tell if timing is less certain than the interval between tokens', () => {
   const bucket = limited({ kind: 'token-bucket', limit: 200, windowMs: 1000, burst: 100 });
@@ -54,32 +61,30 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
 
 const search = (steps: RunStep, more: object = {}) =>
   new Search(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more }).find();
-const searchOf = (target: VirtualTarget, more?: object) => search(stepsAgainst(target, 1), more);
+const searchOf = (behaviour: Behaviour, more?: object) => search(stepsAgainst(server(behaviour, 1), 1), more);
 
 test('capacity: reports none-found if the highest rate holds', async () => {
-  const fast = queueing({ workers: 100, serviceMs: 1, distribution: 'deterministic' }, 1);
-  const found = await searchOf(fast, { maxRate: 100 });
+  const service = { workers: 100, serviceMs: 1, distribution: 'deterministic' } as const;
+  const found = await searchOf({ service }, { maxRate: 100 });
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
-  const rest = queueing(exponentialService(4, 20), 1);
-  const cold: VirtualTarget = (atMs) => {
-    const { latencyMs, ...answer } = rest(atMs);
-    return { ...answer, latencyMs: latencyMs + (atMs < 30_000 ? 700 : 0) };
-  };
-  const found = await searchOf(cold, { startRate: 10 });
+  const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
+  const rest = server({ service: exponentialService(4, 20) }, 1);
+  const cold: VirtualTarget = (atMs) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
+  const found = await search(stepsAgainst(cold, 1), { startRate: 10 });
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);
 });
 
 test('capacity: reports the length of a ban, and no ban if rejected requests count', async () => {
-  const banned = await searchOf(banning(60, 5000, 20_000));
+  const banned = await searchOf({ limits: [banning(60, 5000, 20_000)] });
   expect(banned).toMatchObject({ confirmed: true, limitedBy: 'quota' });
   expect(Math.abs(banned.banSeconds! / 20 - 1)).toBeLessThan(0.1);
   expect(banned.interval[0]).toBeLessThan(8.1);
   expect(banned.interval[1]).toBeGreaterThan(8.1);
-  const counting = await searchOf(punishing(10, 20));
+  const counting = await searchOf({ limits: [punishing(10, 20)] });
   expect(counting.banSeconds).toBeUndefined();
   expect(counting.confirmed).toBe(false);
 });
@@ -90,7 +95,7 @@ test('limiter: a kind has to predict 95 % of the later answers', () => {
 });
 
 test('capacity: one void step does not affect the others', async () => {
-  const right = stepsAgainst(queueing(exponentialService(3, 20), 2), 2);
+  const right = stepsAgainst(server({ service: exponentialService(3, 20) }, 2), 2);
   let steps = 0;
   const found = await search(async (rate, seconds) => {
     steps += 1;
@@ -102,7 +107,7 @@ test('capacity: one void step does not affect the others', async () => {
 });
 
 test('capacity: confirms no figure if every step is void', async () => {
-  const right = stepsAgainst(queueing(exponentialService(1, 400), 2), 2);
+  const right = stepsAgainst(server({ service: exponentialService(1, 400) }, 2), 2);
   const found = await search(async (rate, seconds) => ({
     ...(await right(rate, seconds)),
     void: 'the machine is busy',

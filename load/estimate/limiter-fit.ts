@@ -87,12 +87,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
 
-  const concurrencyLimit = findConcurrencyLimit(
-    all.flatMap(({ sentMs, rttMs, ok }) =>
-      sentMs === undefined || rttMs === undefined ? [] : [{ sentMs, rttMs, ok }],
-    ),
-    LEAST_REFUSED,
-  );
+  const concurrencyLimit = findConcurrencyLimit(all, LEAST_REFUSED);
   if (concurrencyLimit !== undefined) return { kind: 'cannot-tell', concurrencyLimit, ...noKind };
 
   const fits = fitAll(seen, [...all, ...pressed]);

@@ -20,17 +20,19 @@ export const PROBE = {
   overloadSeconds: 5,
 };
 
-/** Outcome of one request. Times in milliseconds since the start of the probe. */
-export interface Observation {
+/** An answer as the client saw it. Times in milliseconds since the start of the probe. */
+export interface Reply {
+  readonly sentMs: number;
+  readonly rttMs: number;
+  readonly ok: boolean;
+  /** Retry-After of a 429, if present. */
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+export interface Observation extends Reply {
   /** Estimated time of the target's decision, ± slackMs, with an error of up to half a round trip common to all. */
   readonly atMs: number;
   readonly slackMs: number;
-  readonly ok: boolean;
-  /** Time of sending, and round-trip time. */
-  readonly sentMs?: number | undefined;
-  readonly rttMs?: number | undefined;
-  /** Retry-After of a 429, if present. */
-  readonly retryAfterSeconds?: number | undefined;
 }
 
 /** Send `count` requests, spacingMs apart, not before notBeforeMs. */
@@ -38,14 +40,6 @@ interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
   readonly spacingMs: number;
-}
-
-/** An answer as the client saw it. */
-export interface Reply {
-  readonly sentMs: number;
-  readonly rttMs: number;
-  readonly ok: boolean;
-  readonly retryAfterSeconds?: number | undefined;
 }
 
 /** More frequent polls would load the target. */
@@ -62,10 +56,9 @@ function placeReplies(replies: readonly Reply[]): Observation[] {
     smallest(replies.filter((one) => one.ok === ok).map(({ rttMs }) => rttMs));
   const bases = { ok: least(true), refused: least(false) };
   const transitMs = Math.min(bases.ok, bases.refused) / 2;
-  const placed = replies.map(({ sentMs, rttMs, ok, retryAfterSeconds }) => {
-    const extraMs = rttMs - (ok ? bases.ok : bases.refused);
-    const atMs = sentMs + transitMs + extraMs / 2 + CLOCK_MS;
-    return { sentMs, atMs, slackMs: extraMs / 2 + CLOCK_MS, ok, rttMs, retryAfterSeconds };
+  const placed = replies.map((reply): Observation => {
+    const slackMs = (reply.rttMs - (reply.ok ? bases.ok : bases.refused)) / 2 + CLOCK_MS;
+    return { ...reply, atMs: reply.sentMs + transitMs + slackMs, slackMs };
   });
   placed.sort((a, b) => a.sentMs - b.sentMs);
   const observations: Observation[] = [];

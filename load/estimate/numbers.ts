@@ -1,4 +1,4 @@
-/** Statistics: quantiles, extremes of lists of any length, distributions, bisection; and lines of text. */
+/** Statistics: quantiles, extremes of lists of any length, bisection; and lines of text. */
 
 /** The nearest-rank quantile of sorted numbers; NaN if there are none. */
 export function quantile(sorted: ArrayLike<number>, share: number): number {
@@ -30,17 +30,6 @@ export const largest = (values: Iterable<number>, from = -Infinity): number => {
   for (const value of values) if (value > from) from = value;
   return from;
 };
-
-/** A distribution function at k, by the logarithms of the probability of 0 and of that of n over that of n - 1. */
-export function atMost(k: number, logFirst: number, logRatio: (n: number) => number): number {
-  let logTerm = logFirst;
-  let total = Math.exp(logTerm);
-  for (let n = 1; n <= k; n += 1) {
-    logTerm += logRatio(n);
-    total += Math.exp(logTerm);
-  }
-  return Math.min(1, total);
-}
 
 /** Halves the interval from 0 to `high`, around the value up to which `isBelow` holds. */
 export function bisect(high: number, rounds: number, isBelow: (at: number) => boolean): [number, number] {

@@ -3,7 +3,7 @@
  * answers take: rejections follow from the number of requests in flight. A shaper delays requests instead of rejecting
  * them: what it holds back comes out at an even pace.
  */
-import { largest, quantile, smallest } from './numbers.ts';
+import { ascending, largest, quantile, smallest } from './numbers.ts';
 import { type Sample, sentMsOf } from './step.ts';
 import type { Observation, Reply } from './limiter-probe.ts';
 
@@ -44,8 +44,7 @@ function separatingCount(sent: readonly Sent[], transitMs: number): number | und
     (ok ? passed : refused).push(inFlight.length);
     if (ok) inFlight.push(sentMs + rttMs - transitMs);
   }
-  refused.sort((a, b) => a - b);
-  const limit = quantile(refused, 0.5);
+  const limit = quantile(ascending(refused), 0.5);
   const tolerance = Math.max(1, TOLERANCE * limit);
   const share = (counts: readonly number[], test: (count: number) => boolean): number =>
     counts.filter(test).length / counts.length;
@@ -71,19 +70,12 @@ const LEAST_PACE_MS = 5;
 const EVEN = 0.35;
 
 export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
-  const times = seen.flatMap(({ ok, rttMs, sentMs }) =>
-    ok && rttMs !== undefined && sentMs !== undefined ? [{ rttMs, sentMs, doneMs: sentMs + rttMs }] : [],
-  );
+  const times = seen.filter(({ ok }) => ok);
   const quickest = smallest(times.map(({ rttMs }) => rttMs));
-  const departures = times
-    .filter(({ rttMs }) => rttMs > quickest + HELD_MS)
-    .map(({ doneMs }) => doneMs)
-    .sort((a, b) => a - b);
+  const held = times.filter(({ rttMs }) => rttMs > quickest + HELD_MS);
+  const departures = ascending(held.map(({ sentMs, rttMs }) => sentMs + rttMs));
   if (departures.length < LEAST_HELD || departures.length < times.length * 0.3) return undefined;
-  const gaps = departures
-    .slice(1)
-    .map((doneMs, index) => doneMs - departures[index]!)
-    .sort((a, b) => a - b);
+  const gaps = ascending(departures.slice(1).map((doneMs, index) => doneMs - departures[index]!));
   const paceMs = gaps[gaps.length >> 1]!;
   const spreadMs = (gaps[Math.floor(gaps.length * 0.8)]! - gaps[Math.floor(gaps.length * 0.2)]!) / 2;
   if (paceMs < LEAST_PACE_MS || spreadMs > EVEN * paceMs) return undefined;
@@ -97,6 +89,6 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
     .slice(0, 3);
   const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < EVEN);
   const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
-  const held = largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs));
-  return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack: Math.round(held), orOneWorker };
+  const heldBack = Math.round(largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs)));
+  return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
 }

@@ -1,5 +1,5 @@
 /** One step of a capacity search: the statistics of its samples, and the verdict on the SLO. */
-import { ascending, atMost, quantile } from './numbers.ts';
+import { ascending, quantile } from './numbers.ts';
 
 export const STEP = {
   /** Initial share of a step that its statistics exclude, as the queue is still filling. */
@@ -144,7 +144,13 @@ function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
   if (k >= n || p <= 0) return 1;
   if (p >= 1) return 0;
-  return atMost(k, n * Math.log1p(-p), (i) => Math.log((n - i + 1) / i) + Math.log(p) - Math.log1p(-p));
+  let logTerm = n * Math.log1p(-p);
+  let total = Math.exp(logTerm);
+  for (let i = 1; i <= k; i += 1) {
+    logTerm += Math.log((n - i + 1) / i) + Math.log(p) - Math.log1p(-p);
+    total += Math.exp(logTerm);
+  }
+  return Math.min(1, total);
 }
 
 /** Binomial tests of the number of bad answers against the allowed share. */

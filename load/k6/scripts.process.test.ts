@@ -1,4 +1,4 @@
-/** Every script, run by the kit and by hand: exit statuses, custom thresholds, no downloads. */
+/** Every script, run by hand: exit statuses, custom thresholds, no downloads. The other tests with k6 run them by the kit. */
 import { execFile, spawn } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,36 +17,12 @@ import {
 import { type Handler, serve } from '../../reference-server/http/http.ts';
 import { pages } from '../../reference-server/run/alter.ts';
 import { writeScripts } from '../commands/write.ts';
-import { baseEnvironment, K6_OFFLINE, runK6, scriptPath } from '../run/k6-run.ts';
-import { load, openSession, setting, test } from '../zoo/setting.ts';
+import { baseEnvironment, K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
+import { load, setting, test } from '../zoo/setting.ts';
 import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);
-const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
-const SCENARIOS = ['arrivals', 'rate-limit', 'smoke', 'spike', 'token', 'walks'];
-
-for (const [row, script] of SCENARIOS.entries())
-  test(
-    `the kit runs ${script}: exit status 99 if a threshold is broken`,
-    byTurns('99', SCENARIOS.length, row),
-    async ({ k6 }) => {
-      await using at = await setting({});
-      const session = await openSession(k6, at.server.target);
-      const { from, to } = session.prepared.base.window;
-      const config = session.config(script, {
-        // Enough for a busy machine: a request without a free VU breaks a threshold.
-        vus: 30,
-        requestsPerSecond: 10,
-        seconds: 1,
-        probe: { maxRequests: 5, maxSeconds: 2 },
-        walks: [{ label: 'all', from, to, pageSize: 100, maxPages: 2 }],
-        thresholds: { http_req_duration: ['max<0'], http_reqs: ['count>0'] },
-      });
-      const { status, summary } = await runK6(script, { k6, env: session.prepared.env, config });
-      const thresholds = { 'http_req_duration max<0': false, 'http_reqs count>0': true };
-      expect([status, summary?.thresholds]).toEqual([99, thresholds]);
-    },
-  );
+const SCRIPTS = ['pages', 'rate-limit', 'tenants', 'token', 'walks'];
 
 /** Runs a script with k6 directly. */
 async function byHand(

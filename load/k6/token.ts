@@ -1,16 +1,17 @@
 /** Open arrivals at the token endpoint. One client mints rarely (section 5.6), but many clients together mint often. */
 import exec from 'k6/execution';
-import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
+import { arrivalsOf, LEAD_MS, openScenario, waitUntilDue } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
 import { countToken, mint } from './lib/client.ts';
 import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
 const config = readConfig({ scenario: 'token', requestsPerSecond: 20, seconds: 30 });
+const arrivals = arrivalsOf(config);
 
 export const options = {
   ...SETUP,
-  scenarios: { token: openArrivals(config) },
+  scenarios: { token: openScenario(config, arrivals) },
   thresholds: thresholdsOf(config, {
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],
@@ -19,11 +20,13 @@ export const options = {
 
 export function setup(): Pick<SetupData, 'startAtMs'> {
   refuseShortcuts();
-  return { startAtMs: Date.now() };
+  return { startAtMs: Date.now() + LEAD_MS };
 }
 
-export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
-  const { dueAtMs, schedulerLagMs } = waitUntilDue(config);
+export default function (data: Pick<SetupData, 'startAtMs'>): void {
+  const request = waitUntilDue(config, data, arrivals);
+  if (!request) return;
+  const { dueAtMs, schedulerLagMs } = request;
   const client = exec.scenario.iterationInTest % config.clients.length;
   const sentAtMs = Date.now();
   let status = 200;
@@ -34,7 +37,7 @@ export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
   }
   const serviceMs = Date.now() - sentAtMs;
   const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
-  const dueMs = dueAtMs - startAtMs;
+  const dueMs = dueAtMs - data.startAtMs;
   if (sharedRun) countToken(config, latencyMs, status === 200);
   if (config.records) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs, client });
 }

@@ -1,50 +1,56 @@
 /** The demand of tenants: polls, pages, tokens. */
-import { atMost } from '../estimate/numbers.ts';
 
-export interface Habits {
+/** What is assumed about the tenants and the operation, with the names of the flags of `plan`; times in seconds. */
+export interface Assumptions {
   readonly tenants: number;
-  readonly pollSeconds: number;
-  /** Length of the part of each interval in which polls arrive; pollSeconds if they are independent. */
-  readonly spreadSeconds: number;
+  readonly poll: number;
+  /** Length of the part of each interval in which polls arrive; the interval if they are independent. */
+  readonly pollSpread: number;
   readonly screeningsPerDay: number;
   readonly pageSize: number;
-  readonly tokenLifetimeSeconds: number;
+  readonly tokenLifetime: number;
   /** The cost of a token call in pages. */
   readonly tokenPrice: number;
   /** The busiest hour's screenings as a multiple of the mean; the number of polls stays the same. */
   readonly peakFactor: number;
   /** Share of the requests that are repeated. */
   readonly retries: number;
-  /** Days of stored screenings per tenant; bytes of a screening in a page, and in a database with its indexes. */
-  readonly historyDays: number;
-  readonly itemBytes: number;
-  readonly rowBytes: number;
+  /** Years of stored screenings, which a back-fill reads. */
+  readonly history: number;
+  /** Maximum utilisation of a replica at the peak. */
+  readonly utilisation: number;
+  /** Additional replicas, as many as may fail. */
+  readonly spare: number;
+  readonly outage: number;
+  /** Yearly growth of tenants. */
+  readonly growth: number;
+  readonly costPerReplica?: number;
 }
 
 export const SECONDS_PER_DAY = 86_400;
 const MARGIN_SECONDS = 60;
 
 /** Requests of all tenants per second, on average and at the peak, and the arithmetic as text. */
-export function demandOf(habits: Habits) {
-  const { tenants, pollSeconds, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = habits;
-  const polls = tenants / pollSeconds;
-  const screenings = (screeningsPerDay * pollSeconds) / SECONDS_PER_DAY;
+export function demandOf(assumed: Assumptions) {
+  const { tenants, poll, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = assumed;
+  const polls = tenants / poll;
+  const screenings = (screeningsPerDay * poll) / SECONDS_PER_DAY;
   const screeningsAtPeak = screenings * peakFactor;
-  const pages = pagesOfPoll(screenings, pageSize);
-  const pagesAtPeak = pagesOfPoll(screeningsAtPeak, pageSize);
-  const lifetime = habits.tokenLifetimeSeconds;
+  const pages = meanPages(screenings, pageSize);
+  const pagesAtPeak = meanPages(screeningsAtPeak, pageSize);
+  const lifetime = assumed.tokenLifetime;
   const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
   // A token is renewed by the first poll after its renewal is due.
-  const renewal = Math.ceil(usable / pollSeconds) * pollSeconds;
-  const tokensPerPoll = pollSeconds / renewal;
+  const renewal = Math.ceil(usable / poll) * poll;
+  const tokensPerPoll = poll / renewal;
   const tokenPages = tokensPerPoll * tokenPrice;
   const rate = (pagesEach: number): number => (polls * (pagesEach + tokenPages)) / (1 - retries);
   const [requests, peak] = [rate(pages), rate(pagesAtPeak)];
   return {
     ...{ pages, pagesAtPeak, screeningsAtPeak, tokensPerPoll, requests, peak },
     steps: [
-      `polls: ${tenants} tenants / ${pollSeconds} s = ${show(polls)}/s, at any hour`,
-      `screenings per poll: ${screeningsPerDay} per day × ${pollSeconds} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
+      `polls: ${tenants} tenants / ${poll} s = ${show(polls)}/s, at any hour`,
+      `screenings per poll: ${screeningsPerDay} per day × ${poll} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
       `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(pages)}; at the peak ${show(pagesAtPeak)}`,
       `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPages)} per poll`,
       `requests: ${show(polls)}/s × (${show(pages)} + ${show(tokenPages)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
@@ -55,26 +61,26 @@ export function demandOf(habits: Habits) {
 export const show = (value: number): string => String(Number(value.toPrecision(4)));
 export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
 
-/** The mean of max(1, ⌈N / pageSize⌉) for a Poisson number N of screenings. */
-export function pagesOfPoll(meanScreenings: number, pageSize: number): number {
-  // With more than fifty pages, the last one is half full on average.
-  if (meanScreenings > 50 * pageSize && meanScreenings > 1000) return meanScreenings / pageSize + 0.5;
-  let mean = 1;
-  // The mean is the sum of the probabilities of more than `page` pages.
-  for (let page = 1; ; page += 1) {
-    const more = 1 - poissonAtMost(page * pageSize, meanScreenings);
-    mean += more;
-    if (more < 1e-9 && page * pageSize > meanScreenings) return mean;
-  }
+/** More standard deviations above the mean are too rare to matter. */
+const RANGE = 9;
+
+/** The shares of the polls with at most 1, 2, … pages; the number of screenings is Poisson, with this mean. */
+export function pagesOfPolls(meanScreenings: number, pageSize: number): number[] {
+  const pages = Math.ceil((meanScreenings + RANGE * Math.sqrt(meanScreenings + 1)) / pageSize);
+  let [logTerm, total] = [-meanScreenings, Math.exp(-meanScreenings)];
+  return Array.from({ length: pages }, (_, page) => {
+    for (let n = page * pageSize + 1; n <= (page + 1) * pageSize; n += 1) {
+      logTerm += Math.log(meanScreenings / n);
+      total += Math.exp(logTerm);
+    }
+    return page === pages - 1 ? 1 : total;
+  });
 }
 
-/** Returns the quantile of the number of pages per poll. */
-export function pagesAtMost(meanScreenings: number, pageSize: number, share: number): number {
-  let pages = 1;
-  while (poissonAtMost(pages * pageSize, meanScreenings) < share) pages += 1;
-  return pages;
-}
+/** The mean of max(1, ⌈N / pageSize⌉): the sum of the probabilities of more than 0, 1, … pages. */
+export const meanPages = (meanScreenings: number, pageSize: number): number =>
+  pagesOfPolls(meanScreenings, pageSize).reduce((mean, share) => mean + 1 - share, 1);
 
-/** The Poisson distribution function at k. */
-const poissonAtMost = (k: number, mean: number): number =>
-  mean <= 0 ? 1 : atMost(k, -mean, (n) => Math.log(mean / n));
+/** The number of pages that this share of the polls does not exceed. */
+export const pagesAtMost = (shares: readonly number[], share: number): number =>
+  1 + shares.findIndex((each) => each >= share);

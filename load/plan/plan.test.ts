@@ -1,6 +1,6 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
 import { expect, test } from '@playwright/test';
-import type { Habits } from './demand.ts';
+import type { Assumptions } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
 import { simulatePolls } from './simulate.ts';
 
@@ -14,29 +14,27 @@ const MEASURED: Measured = {
   p99Ms: 500,
   replicas: 1,
 };
-const HABITS: Habits = {
+const ASSUMED: Assumptions = {
   tenants: 200,
-  pollSeconds: 60,
-  spreadSeconds: 60,
+  poll: 60,
+  pollSpread: 60,
   screeningsPerDay: 5000,
   pageSize: 100,
-  tokenLifetimeSeconds: 3600,
+  tokenLifetime: 3600,
   tokenPrice: 0,
   peakFactor: 1,
   retries: 0,
-  historyDays: 1825,
-  itemBytes: 250,
-  rowBytes: 300,
+  history: 5,
+  ...{ utilisation: 0.7, spare: 1, outage: 3600, growth: 0 },
 };
-const POLICY = { utilisation: 0.7, spare: 1, outageSeconds: 3600, growth: 0 };
-const planned = (habits: Partial<Habits> = {}, measured: Partial<Measured> = {}, policy = {}) =>
-  plan({ ...MEASURED, ...measured }, { ...HABITS, ...habits }, { ...POLICY, ...policy });
+const planned = (assumed: Partial<Assumptions> = {}, measured: Partial<Measured> = {}) =>
+  plan({ ...MEASURED, ...measured }, { ...ASSUMED, ...assumed });
 
 test('simulates the waiting times of queueing theory for polls and back-fills', () => {
   const polls = {
     tenants: 4800,
-    pollSeconds: 60,
-    spreadSeconds: 60,
+    poll: 60,
+    pollSpread: 60,
     screenings: 0,
     pageSize: 100,
     tokensPerPoll: 0,
@@ -50,7 +48,7 @@ test('simulates the waiting times of queueing theory for polls and back-fills', 
   // Simultaneous polls: one in a hundred waits for nearly all others.
   const together = simulatePolls(
     { perSecond: 100, workers: 1 },
-    { ...polls, tenants: 200, spreadSeconds: 0.01 },
+    { ...polls, tenants: 200, pollSpread: 0.01 },
   );
   expect(Math.abs(together.quantile(0.99) / 1.98 - 1)).toBeLessThan(0.25);
   // A back-fill uses the remaining capacity, and polls wait for its pages.
@@ -63,12 +61,8 @@ test('simulates the waiting times of queueing theory for polls and back-fills', 
   expect(beside.quantile(0.99)).toBeGreaterThan(0.1);
 });
 
-test('computes data, egress, costs and levers', () => {
-  const found = planned({ tenants: 100 }, {}, { costPerReplica: 300, growth: 0.5 });
-  expect(found.years.map(({ rows }) => rows)[0]).toBe(100 * 5000 * 1825);
-  expect(found.years.at(-1)!.databaseGb).toBeCloseTo((338 * 5000 * 2920 * 300) / 1e9, 0);
-  expect(found.egressGbPerMonth).toBeCloseTo((30 * 100 * (5000 * 250 + 1440 * 400)) / 1e9, 3);
-  expect(found.levers['polls every 120 s']).toBeLessThan(0.55);
+test('computes costs, and the duration of a back-fill', () => {
+  const found = planned({ tenants: 100, costPerReplica: 300 });
   expect(found.steps.join()).toMatch(
     /cost per month: 2 replicas × 300 = 600, 40 per million screenings, 6 per tenant/,
   );
@@ -76,15 +70,15 @@ test('computes data, egress, costs and levers', () => {
 });
 
 test('reports simultaneous polls that break the SLO at low utilisation, and the spread that avoids it', () => {
-  const together = planned({ spreadSeconds: 1 });
+  const together = planned({ pollSpread: 1 });
   expect(together.utilisation).toBeLessThan(0.04);
   expect(together.carried).toBe(false);
   expect(together.warnings.join()).toContain('spread over');
   expect(together.limitedFirstBy).toContain('simultaneous polls');
   const needed = together.spreadNeededSeconds!;
-  expect(planned({ spreadSeconds: needed }).carried).toBe(true);
-  expect(planned({ spreadSeconds: needed * 0.9 }).carried).toBe(false);
-  expect(planned({}, {}, { spare: 2 }).replicas).toBe(3);
+  expect(planned({ pollSpread: needed }).carried).toBe(true);
+  expect(planned({ pollSpread: needed * 0.9 }).carried).toBe(false);
+  expect(planned({ spare: 2 }).replicas).toBe(3);
 });
 
 test('multiplies screenings, but not polls, at the peak', () => {
@@ -118,7 +112,7 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
   const beyond = planned({ tenants: 9000 }, { limitedBy: 'none-found', server: 'at-least' });
   expect(beyond.carried).toBeUndefined();
   expect(beyond.warnings.join()).toContain('150/s were not measured, only 95/s');
-  expect(planned({ spreadSeconds: 1 }, client).carried).toBeUndefined();
+  expect(planned({ pollSpread: 1 }, client).carried).toBeUndefined();
   const shared = planned({ tenants: 900 }, { limitedBy: 'quota', server: 'quota', perSecond: 10 });
   expect(shared).toMatchObject({ carried: false });
   expect(shared.utilisation).toBeCloseTo(1.5);
@@ -134,11 +128,10 @@ test('judges all measured replicas, warns about more, and reports growth and cos
   expect(planned({ tenants: 6600 }, two).utilisation).toBeCloseTo(110 / 190);
   expect(planned({ tenants: 20_000 }).warnings.join()).toContain('--measured-replicas');
   expect(planned({ tenants: 20_000 }, two).warnings).toEqual([]);
-  const { years } = planned({ tenants: 4000 }, {}, { growth: 0.5, costPerReplica: 100 });
+  const { years } = planned({ tenants: 4000, growth: 0.5, costPerReplica: 100 });
   expect(years.map(({ tenants }) => tenants)).toEqual([4000, 6000, 9000, 13_500]);
   expect(years.map(({ cost, replicas }) => cost! / replicas!)).toEqual([100, 100, 100, 100]);
   expect(years.at(-1)!.replicas).toBeGreaterThan(years[0]!.replicas!);
-  expect(() => planned({ tenants: 0 })).toThrow(RangeError);
 });
 
 test('computes the time to catch up after an outage', () => {

@@ -1,5 +1,14 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
-import { demandOf, type Habits, pagesAtMost, pagesOfPoll, percent, SECONDS_PER_DAY, show } from './demand.ts';
+import {
+  type Assumptions,
+  demandOf,
+  meanPages,
+  pagesAtMost,
+  pagesOfPolls,
+  percent,
+  SECONDS_PER_DAY,
+  show,
+} from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
 import { bisect, linesOf } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
@@ -23,17 +32,6 @@ export interface Measured {
   readonly backfillWork?: number | undefined;
 }
 
-export interface Policy {
-  /** Maximum utilisation of a replica at the peak. */
-  readonly utilisation: number;
-  /** Additional replicas, as many as may fail. */
-  readonly spare: number;
-  readonly outageSeconds: number;
-  /** Yearly growth of tenants. */
-  readonly growth: number;
-  readonly costPerReplica?: number;
-}
-
 export type Plan = ReturnType<typeof plan>;
 
 const SERVERS = {
@@ -47,44 +45,34 @@ const YEARS = 3;
 const DAYS_PER_MONTH = 30;
 /** Share of polls that a client's quota has to admit. */
 const ADMITTED_SHARE = 0.999;
-/** Bytes of an empty page with its headers. */
-const EMPTY_PAGE = 400;
-const MAY_BE_ZERO = ['retries', 'spare', 'growth', 'tokenPrice', 'spreadSeconds'];
 
-/** Throws a RangeError for figures that are not positive. */
-export function plan(measured: Measured, habits: Habits, policy: Policy) {
-  for (const [name, value] of Object.entries({ ...measured, ...habits, ...policy }))
-    if (typeof value === 'number' && !(MAY_BE_ZERO.includes(name) ? value >= 0 : value > 0))
-      throw new RangeError(`${name} must be above 0, got ${value}`);
-  const { tenants, pollSeconds, spreadSeconds, screeningsPerDay, pageSize, peakFactor, retries } = habits;
+export function plan(measured: Measured, assumed: Assumptions) {
+  const { tenants, poll, pollSpread, screeningsPerDay, pageSize, peakFactor, retries, history } = assumed;
   const { perSecond, clientQuota } = measured;
-  const load = demandOf(habits);
+  const load = demandOf(assumed);
   const each = perSecond / measured.replicas;
   const slo = measured.p99Ms / 1000;
   /** Whether more replicas raise the capacity. */
   const scales = measured.server === 'capacity';
   const utilisation = load.peak / perSecond;
 
-  const simulate = (
-    more: { replicas?: number; tenants?: number; spreadSeconds?: number } = {},
-    beside = {},
-  ) => {
+  const simulate = (more: { replicas?: number; tenants?: number; pollSpread?: number } = {}, beside = {}) => {
     const replicas = (more.replicas ?? measured.replicas) / measured.replicas;
     const workers = Math.max(1, Math.round(measured.workers * replicas));
     return simulatePolls(
       { perSecond: measured.saturation * replicas, workers },
       {
         tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
-        ...{ pollSeconds, spreadSeconds: more.spreadSeconds ?? spreadSeconds, pageSize },
+        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize },
         ...{ screenings: load.screeningsAtPeak, tokensPerPoll: load.tokensPerPoll },
-        tokenPrice: habits.tokenPrice,
+        tokenPrice: assumed.tokenPrice,
         ...beside,
       },
     );
   };
   const keepsSlo = (...of: Parameters<typeof simulate>): boolean => simulate(...of).quantile(0.99) < slo;
   const replicasFor = (some: number): number =>
-    Math.max(1, Math.ceil((load.peak * (some / tenants)) / (each * policy.utilisation) - 1e-9));
+    Math.max(1, Math.ceil((load.peak * (some / tenants)) / (each * assumed.utilisation) - 1e-9));
   const needed = (some: number): number => {
     let count = replicasFor(some);
     while (!keepsSlo({ replicas: count, tenants: some }) && count < MAX_REPLICAS)
@@ -96,20 +84,18 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
   const p99Seconds = alone.quantile(0.99);
   const backfillWork = measured.backfillWork ?? 1000 / pageSize;
   const beside = simulate({}, { backfills: 1, backfillWork });
-  const history = screeningsPerDay * habits.historyDays;
-  const backfillSeconds = beside.backfilled > 0 ? history / 1000 / beside.backfilled : Infinity;
+  const stored = screeningsPerDay * 365 * history;
+  const backfillSeconds = beside.backfilled > 0 ? stored / 1000 / beside.backfilled : Infinity;
 
   const { limit, windowSeconds } = clientQuota ?? {};
   const hasWindow = limit !== undefined && windowSeconds !== undefined;
-  const pollsInWindow = Math.ceil((windowSeconds ?? 0) / pollSeconds);
-  const pagesAtMostAPoll = pagesAtMost(load.screeningsAtPeak, pageSize, ADMITTED_SHARE);
-  const clientAsks = hasWindow
-    ? (pollsInWindow * pagesAtMostAPoll) / windowSeconds
-    : load.pagesAtPeak / pollSeconds;
+  const pollsInWindow = Math.ceil((windowSeconds ?? 0) / poll);
+  const pagesAtMostAPoll = pagesAtMost(pagesOfPolls(load.screeningsAtPeak, pageSize), ADMITTED_SHARE);
+  const clientAsks = hasWindow ? (pollsInWindow * pagesAtMostAPoll) / windowSeconds : load.pagesAtPeak / poll;
   const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
 
   // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
-  const busiest = (load.peak * pollSeconds) / spreadSeconds;
+  const busiest = (load.peak * poll) / pollSpread;
   const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
   const carried =
     (clientUtilisation ?? 0) > 1
@@ -119,8 +105,8 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
         : undefined;
   const replicas = scales ? needed(tenants) : undefined;
   const spreadNeededSeconds =
-    scales && keepsSlo({ spreadSeconds: pollSeconds })
-      ? bisect(pollSeconds, 10, (spread) => !keepsSlo({ spreadSeconds: spread }))[1]
+    scales && keepsSlo({ pollSpread: poll })
+      ? bisect(poll, 10, (spread) => !keepsSlo({ pollSpread: spread }))[1]
       : undefined;
   const most = Math.floor(tenants / utilisation);
   const tenantsAtMost =
@@ -128,30 +114,20 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
       ? most
       : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (some) => keepsSlo({ tenants: some }))[0]);
 
-  const outageScreenings = (screeningsPerDay * policy.outageSeconds * peakFactor) / SECONDS_PER_DAY;
-  const missedPages = pagesOfPoll(outageScreenings, pageSize);
-  const waiting = tenants * (missedPages + habits.tokenPrice);
+  const outageScreenings = (screeningsPerDay * assumed.outage * peakFactor) / SECONDS_PER_DAY;
+  const missedPages = meanPages(outageScreenings, pageSize);
+  const waiting = tenants * (missedPages + assumed.tokenPrice);
   const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
 
-  const { costPerReplica } = policy;
+  const { costPerReplica } = assumed;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
-    const some = Math.ceil(tenants * (1 + policy.growth) ** year);
-    const count = scales ? needed(some) + policy.spare : undefined;
+    const some = Math.ceil(tenants * (1 + assumed.growth) ** year);
+    const count = scales ? needed(some) + assumed.spare : undefined;
     const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
-    // The stored history per tenant, plus a year of screenings per year.
-    const rows = some * screeningsPerDay * (habits.historyDays + 365 * year);
-    return { year, tenants: some, rows, databaseGb: (rows * habits.rowBytes) / 1e9, replicas: count, cost };
+    return { year, tenants: some, replicas: count, cost };
   });
-  const [today, last] = [years[0]!, years.at(-1)!];
-  const bytesPerDay = screeningsPerDay * habits.itemBytes + (SECONDS_PER_DAY / pollSeconds) * EMPTY_PAGE;
-  const egressGbPerMonth = (DAYS_PER_MONTH * tenants * bytesPerDay) / 1e9;
+  const today = years[0]!;
   const screeningsPerMonth = tenants * screeningsPerDay * DAYS_PER_MONTH;
-  const lever = (other: Partial<Habits>): number => demandOf({ ...habits, ...other }).peak / load.peak;
-  const levers: Readonly<Record<string, number>> = {
-    [`polls every ${show(2 * pollSeconds)} s`]: lever({ pollSeconds: 2 * pollSeconds }),
-    ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
-    'tokens that last a day': lever({ tokenLifetimeSeconds: SECONDS_PER_DAY }),
-  };
 
   const perClient = (clientUtilisation ?? 0) > utilisation || (clientQuota && !scales);
   const noLimit =
@@ -180,13 +156,10 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
     backfillSeconds: finite(backfillSeconds),
-    egressGbPerMonth,
-    /** Load at the peak after a change of one habit, as a share of the present load. */
-    levers,
     /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
     spreadNeededSeconds,
     /** Absent if a quota is the limit, which replicas do not change. */
-    replicas: replicas && replicas + policy.spare,
+    replicas: replicas && replicas + assumed.spare,
     /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
     /** The most tenants for the measured replicas, within SLO and capacity. */
@@ -204,7 +177,7 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
         `the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`,
       p99Seconds >= slo &&
         spreadNeededSeconds !== undefined &&
-        `polls within ${show(spreadSeconds)} s of one another break the SLO on ${ofReplicas} although ${percent(1 - Math.min(1, utilisation))} of the capacity is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
+        `polls within ${show(pollSpread)} s of one another break the SLO on ${ofReplicas} although ${percent(1 - Math.min(1, utilisation))} of the capacity is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
     ),
     /** Whether the measured replicas carry the load; undefined if that was not measured. */
     carried,
@@ -217,34 +190,26 @@ export function plan(measured: Measured, habits: Habits, policy: Policy) {
           : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
       ...(scales
         ? [
-            `p99 on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(spreadSeconds)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
+            `p99 on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
             spreadNeededSeconds === undefined
               ? `${ofReplicas}: no spread of the polls keeps the SLO`
               : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
-            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(policy.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${policy.spare} spare = ${replicas! + policy.spare}`,
+            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas! + assumed.spare}`,
           ]
         : []),
       `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
-      `after an outage of ${show(policy.outageSeconds)} s: ${tenants} × (${show(missedPages)} pages + ${show(habits.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
             `latency of pages on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
-            `a back-fill of ${show(habits.historyDays)} days: ${show(history)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
+            `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
           ]
         : []),
-      ...[today, last].map(
-        ({ year, rows, databaseGb }) =>
-          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${habits.rowBytes} bytes each with indexes`,
-      ),
-      `egress: ${show(egressGbPerMonth)} GB per month at ${habits.itemBytes} bytes per screening; ${show((egressGbPerMonth * 1e9) / screeningsPerMonth)} bytes per screening including empty polls`,
-      `levers, as shares of the load at the peak: ${Object.entries(levers)
-        .map(([name, share]) => `${name} ${percent(share)}`)
-        .join(', ')}`,
       ...years
-        .slice(policy.growth > 0 ? 1 : years.length)
+        .slice(assumed.growth > 0 ? 1 : years.length)
         .map(
           (of) =>
-            `year ${of.year}: ${tenants} × ${show(1 + policy.growth)}^${of.year} = ${of.tenants} tenants${of.replicas === undefined ? '' : `, ${of.replicas} replicas`}${of.cost === undefined ? '' : `, cost ${show(of.cost)}`}`,
+            `year ${of.year}: ${tenants} × ${show(1 + assumed.growth)}^${of.year} = ${of.tenants} tenants${of.replicas === undefined ? '' : `, ${of.replicas} replicas`}${of.cost === undefined ? '' : `, cost ${show(of.cost)}`}`,
         ),
       today.cost !== undefined &&
         `cost per month: ${today.replicas} replicas × ${costPerReplica} = ${show(today.cost)}, ${show((today.cost * 1e6) / screeningsPerMonth)} per million screenings, ${show(today.cost / tenants)} per tenant`,

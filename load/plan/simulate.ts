@@ -1,7 +1,7 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
-import { type Habits, pagesOfPoll } from './demand.ts';
+import { type Assumptions, meanPages, pagesAtMost, pagesOfPolls } from './demand.ts';
 
 interface Beside {
   /** Token requests per poll, and the cost of one in pages. */
@@ -12,8 +12,7 @@ interface Beside {
   readonly backfillWork?: number;
 }
 
-interface Polls
-  extends Beside, Pick<Habits, 'tenants' | 'pollSeconds' | 'spreadSeconds' | 'pageSize' | 'tokenPrice'> {
+interface Polls extends Beside, Pick<Assumptions, 'tenants' | 'poll' | 'pollSpread' | 'pageSize'> {
   /** Mean number of screenings per poll (Poisson). */
   readonly screenings: number;
 }
@@ -34,24 +33,21 @@ export function simulatePolls(
   { perSecond, workers }: Readonly<Record<'perSecond' | 'workers', number>>,
   polls: Polls,
 ): Waits {
-  const { tenants, pollSeconds, spreadSeconds, screenings, pageSize } = polls;
-  const work = pagesOfPoll(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
-  if ((tenants * work) / pollSeconds >= perSecond) return NEVER;
+  const { tenants, poll, pollSpread, screenings, pageSize } = polls;
+  const work = meanPages(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
+  if ((tenants * work) / poll >= perSecond) return NEVER;
   const random = randomSource(7);
-  const numberOf = poissonNumbers(random, screenings);
+  const shares = pagesOfPolls(screenings, pageSize);
   const pollsOfAll = Math.max(2, Math.ceil(MIN_POLLS / tenants)) * tenants;
   // Sorted here: without a comparison function, that takes a tenth of the time.
   const moments = Float64Array.from(
     { length: pollsOfAll },
-    (_, index) => (Math.floor(index / tenants) * pollSeconds + random() * spreadSeconds) * 1000,
+    (_, index) => (Math.floor(index / tenants) * poll + random() * pollSpread) * 1000,
   ).sort();
-  const asked = Array.from(moments, (atMs) => ({
-    atMs,
-    pages: Math.max(1, Math.ceil(numberOf() / pageSize)),
-  }));
+  const asked = Array.from(moments, (atMs) => ({ atMs, pages: pagesAtMost(shares, random()) }));
   const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
   const waits = Float64Array.from(served.pageMs).sort();
-  const seconds = (pollsOfAll / tenants) * pollSeconds;
+  const seconds = (pollsOfAll / tenants) * poll;
   return {
     quantile: (share) => quantile(waits, share) / 1000,
     backfilled: served.backfillPages / seconds,
@@ -92,32 +88,6 @@ export function servePolls(
       if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, pageMs * tokenPrice));
     }
   }
-}
-
-/** Range of a Poisson table around the mean, in standard deviations. */
-const RANGE = 9;
-
-/** Returns a function that draws Poisson numbers with this mean, by inversion of the distribution. */
-function poissonNumbers(random: () => number, mean: number): () => number {
-  const [middle, range] = [Math.floor(mean), Math.ceil(RANGE * Math.sqrt(mean + 1))];
-  const least = Math.max(0, middle - range);
-  // Weights relative to that of the mean, which itself may be too small a number.
-  const weights = new Float64Array(middle + range - least + 1);
-  weights[middle - least] = 1;
-  for (let n = middle; n > least; n -= 1) weights[n - 1 - least] = (weights[n - least]! * n) / mean;
-  for (let n = middle + 1; n <= middle + range; n += 1)
-    weights[n - least] = (weights[n - 1 - least]! * mean) / n;
-  for (let index = 1; index < weights.length; index += 1) weights[index]! += weights[index - 1]!;
-  return () => {
-    const at = random() * weights.at(-1)!;
-    let [low, high] = [0, weights.length - 1];
-    while (low < high) {
-      const half = (low + high) >> 1;
-      if (weights[half]! > at) high = half;
-      else low = half + 1;
-    }
-    return least + low;
-  };
 }
 
 /** Workers that serve requests in the order of arrival. Times are computed, so delays of timers do not accumulate. */

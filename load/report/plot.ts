@@ -6,8 +6,6 @@ import { Markup, markup } from '../../certify/render/markup.ts';
 type SeriesByName = Readonly<Record<string, readonly (readonly [x: number, y: number])[]>>;
 
 interface Options {
-  /** Dots instead of lines. */
-  readonly dots?: boolean;
   /** A horizontal line to compare with, such as the SLO. */
   readonly level?: { readonly at: number; readonly name: string };
   /** A value on the x axis with its interval. */
@@ -19,7 +17,6 @@ const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [720, 300, 62, 26, 14, 44];
 const COLOURS = ['var(--series1)', 'var(--series2)'];
 
 const ROUND = [1, 2, 5, 10];
-const DECADES_IN_FULL = 2;
 
 /** Ticks that enclose low and high, about `count` of them, in steps of 1, 2 or 5 times a power of ten. */
 function linearTicks(low: number, high: number, count: number): number[] {
@@ -32,16 +29,10 @@ function linearTicks(low: number, high: number, count: number): number[] {
   );
 }
 
-/** Ticks at 1, 2 and 5 times powers of ten that enclose low and high; only the powers over many decades. */
+/** Powers of ten that enclose low and high. */
 function logTicks(low: number, high: number): number[] {
-  const factors = high / low > 10 ** DECADES_IN_FULL ? [1] : [1, 2, 5];
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
-  const all = Array.from({ length: last - first + 1 }, (_, index) => 10 ** (first + index)).flatMap((power) =>
-    factors.map((factor) => Number((factor * power).toPrecision(12))),
-  );
-  const from = all.findLastIndex((at) => at <= low);
-  const to = all.findIndex((at) => at >= high);
-  return all.slice(Math.max(0, from), to < 0 ? all.length : to + 1);
+  return Array.from({ length: Math.max(1, last - first) + 1 }, (_, index) => 10 ** (first + index));
 }
 
 /** Empty without points. x and y: what the axes show. */
@@ -50,7 +41,7 @@ export function plot(
   x: string,
   y: string,
   series: SeriesByName,
-  { dots, level, figure, logY }: Options = {},
+  { level, figure, logY }: Options = {},
 ): Markup {
   const shown = Object.values(series).map((points) =>
     points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b)),
@@ -63,9 +54,7 @@ export function plot(
   const ys = [...all.map(([, b]) => (logY ? Math.max(b, 0.1) : b)), ...(level ? [level.at] : [])];
   const [low, high] = [smallest(ys), largest(ys)];
   const xTicks = linearTicks(smallest(xs), largest(xs) || 1, 6);
-  const yTicks = logY
-    ? logTicks(low, high > low ? high : low * 2)
-    : linearTicks(Math.min(0, low), high || 1, 5);
+  const yTicks = logY ? logTicks(low, high) : linearTicks(Math.min(0, low), high || 1, 5);
   const [x0, x1] = [xTicks[0]!, xTicks.at(-1)!];
   const [y0, y1] = [scaleY(yTicks[0]!), scaleY(yTicks.at(-1)!)];
   const left = (value: number): string =>
@@ -86,12 +75,10 @@ ${figure && markup`<line class="figure" x1="${left(figure.at)}" x2="${left(figur
 <text class="tick" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${x}</text>
 <text class="tick" transform="translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${y}</text>
 ${level && markup`<line class="level" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(level.at)}" y2="${top(level.at)}"/><text class="tick" x="${WIDTH - RIGHT}" y="${Number(top(level.at)) - 5}" text-anchor="end">${level.name}</text>`}
-${shown.map((points, index) => {
-  const colour = COLOURS[index]!;
-  return dots
-    ? points.map(([a, b]) => markup`<circle cx="${left(a)}" cy="${top(b)}" r="3.5" fill="${colour}"/>`)
-    : markup`<polyline fill="none" stroke="${colour}" stroke-width="2" points="${points.map(([a, b]) => `${left(a)},${top(b)}`).join(' ')}"/>`;
-})}
+${shown.map(
+  (points, index) =>
+    markup`<polyline fill="none" stroke="${COLOURS[index]!}" stroke-width="2" points="${points.map(([a, b]) => `${left(a)},${top(b)}`).join(' ')}"/>`,
+)}
 </svg>
 <p class="muted">${Object.keys(series).map((name, index) => markup`<svg class="key" viewBox="0 0 10 10" aria-hidden="true"><rect width="10" height="10" fill="${COLOURS[index]!}"/></svg> ${name} `)}</p></figure>`;
 }

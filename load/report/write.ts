@@ -120,7 +120,7 @@ function capacity(figure: CapacityFigure): Markup {
   const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
   return markup`<h2>Capacity${figure.clients > 1 ? `, ${figure.clients} clients` : ''}</h2>
 ${plot('Latency by arrival rate', OFFERED, 'ms', latencies, { logY: true, level, figure: found })}
-${plot('Throughput by arrival rate', OFFERED, 'answered, per second', admitted, { dots: true, figure: found })}
+${plot('Throughput by arrival rate', OFFERED, 'answered, per second', admitted, { figure: found })}
 ${table({
   title: 'The steps of the search',
   head: ['offered/s', 'achieved/s', 's', 'p50 ms', 'p99 ms', 'errors', '429', 'held'],

@@ -43,7 +43,7 @@ export const K6_OFFLINE = {
 /** Path of a script, or of the script of a scenario. */
 export const scriptPath = (name: string): string =>
   fileURLToPath(
-    new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
+    new URL(`../k6/${/^(arrivals|smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
   );
 
 /** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */
@@ -96,11 +96,12 @@ export async function runK6(script: string, options: K6Options) {
     output.isHopeless = true;
     interrupt();
   });
-  let used: number | undefined;
+  const readings: { readonly atMs: number; readonly cpuSeconds: number }[] = [];
   let killed: string | undefined;
   const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
   const meter = setInterval(() => {
-    used = cpuSeconds(child.pid!) ?? used;
+    const used = cpuSeconds(child.pid!);
+    if (used !== undefined) readings.push({ atMs: performance.now(), cpuSeconds: used });
     if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
     killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
     kill();
@@ -120,6 +121,7 @@ export async function runK6(script: string, options: K6Options) {
     () => undefined,
   );
   if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
+  const used = readings.at(-1)?.cpuSeconds;
   return {
     ...output,
     /** The last line of k6's own output, or why the kit killed k6. */
@@ -129,8 +131,8 @@ export async function runK6(script: string, options: K6Options) {
     summary,
     /** Pressure on the machine during the run. */
     pressure: pressure(),
-    /** Processor time, and the generator's share of the machine's cores; absent if unknown. */
-    cpuSeconds: used,
+    /** Processor time during the run, and the generator's share of the machine's cores; empty and absent if unknown. */
+    readings,
     cpuShare: used && used / ((Date.now() - startedAt) / 1000) / availableParallelism(),
   };
 }

@@ -2,7 +2,7 @@
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { Unreachable } from '../run/ask.ts';
+import { Unreachable } from '../run/target.ts';
 import { poll, smoke, soak, spike, token } from './arrivals.ts';
 import { capacity } from './capacity.ts';
 import { paging } from './paging.ts';

@@ -2,11 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
-import { Unreachable } from '../run/ask.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { changes, oracleOf, readStored, type Stored } from '../run/stored.ts';
+import { changes, oracleOf, readStored, type Stored, Unreachable } from '../run/target.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 

@@ -123,16 +123,8 @@ export const optionsOf = ({ flags }: Scenario): Option[] =>
     return syntax.includes('<') ? option.argParser(read as (text: string) => unknown) : option;
   });
 
-/** Options of a run: the flags, and the probe's budget from the target file. */
-export type ScenarioOptions = Omit<
-  ScenarioFlags,
-  'target' | 'baseUrl' | 'authUrl' | 'clientId' | 'sloP99' | 'sloErrors' | 'maxVus'
-> & {
-  readonly maxRequests: number;
-  readonly maxSeconds: number;
-  /** Page limit of a traversal; tests lower it. */
-  readonly maxPages?: number;
-};
+/** Flags of a run; tests lower the page limit of a traversal. */
+export type ScenarioOptions = ScenarioFlags & { readonly maxPages?: number };
 
 export interface Scenario {
   readonly about: string;

@@ -25,26 +25,6 @@ export const confirmation = ({ confirmed, unconfirmed }: { confirmed: boolean; u
 export const tooFew = (answers: number, seconds: number): VoidRun =>
   new VoidRun(`too few answers (${answers} in ${seconds} s): raise --rate or --duration`);
 
-/** Formats a text table; numeric columns are right-aligned. */
-export function textTable(
-  header: readonly string[],
-  rows: readonly (readonly (string | number)[])[],
-): string {
-  const all = [header, ...rows.map((row) => row.map(String))];
-  const columns = header.map((_, column) => ({
-    width: Math.max(...all.map((row) => row[column]?.length ?? 0)),
-    pad: rows.every((row) => /^[-+\d.,%×]*$/.test(String(row[column] ?? ''))) ? 'padStart' : 'padEnd',
-  }));
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => cell[columns[column]!.pad as 'padEnd'](columns[column]!.width))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
-}
-
 const BINS = 40;
 
 /** Latency time series for the plots. */

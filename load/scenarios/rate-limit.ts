@@ -27,7 +27,10 @@ export const rateLimit: Scenario = {
   run: probe,
 };
 
-async function probe(session: Session, given: ScenarioOptions): Promise<Partial<LoadResult>> {
+const DEFAULTS: ProbeLimits = { maxRequests: 5000, maxSeconds: 360 };
+
+async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<LoadResult>> {
+  const given = { ...DEFAULTS, ...session.prepared.target.rateLimit, ...flags };
   // Without a limit, the probe sends as many requests as it may.
   const reserved = given.maxRequests >= 2 * MOST_PAGES ? MOST_PAGES : 0;
   const limits = { maxRequests: given.maxRequests - reserved, maxSeconds: given.maxSeconds };

@@ -2,8 +2,8 @@
  * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
+import { ascending, largest, quantile } from '../estimate/numbers.ts';
 import { randomSource } from '../estimate/random.ts';
-import { textTable } from '../scenarios/format.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';
@@ -29,42 +29,33 @@ const MAX_WRONG_SHARE = 0.02;
 const MAX_UNDECIDED_SHARE = 0.25;
 
 /**
- * Lists the estimates that are not right (or all), and one summary row per family. `ok`: the shares of wrong and
- * undecided estimates are within their limits.
+ * Prints the estimates that are not right (or all), and one summary row per family. Returns whether the shares of
+ * wrong and undecided estimates are within their limits.
  */
-export function accuracyTable(rows: readonly Row[], all: boolean): { text: string; ok: boolean } {
-  const shown = rows.filter(({ verdict }) => all || verdict !== 'right');
-  const details = shown.map(
-    ({ family, name, truth, found, verdict }) => `${verdict}: ${family}: ${name}: ${truth}, found ${found}\n`,
-  );
-  const families = [...new Set(rows.map(({ family }) => family))].map((family) =>
-    rows.filter((row) => row.family === family),
-  );
-  const summary = textTable(
-    ['family', 'servers', 'right', 'undecided', 'wrong', 'median error', 'worst of the right', 'longest s'],
-    [...families, ...(families.length > 1 ? [rows] : [])].map((some) => {
-      const count = (verdict: Judged['verdict']): number =>
-        some.filter((row) => row.verdict === verdict).length;
-      const errors = some
-        .filter(({ verdict, error }) => verdict === 'right' && error !== undefined)
-        .map(({ error }) => Math.abs(error!))
-        .sort((a, b) => a - b);
-      return [
-        some === rows ? 'all' : some[0]!.family,
-        some.length,
-        count('right'),
-        count('undecided'),
-        count('wrong'),
-        errors.length === 0 ? '' : percent(errors[errors.length >> 1]!),
-        errors.length === 0 ? '' : percent(errors.at(-1)!),
-        Math.max(...some.map(({ seconds = 0 }) => seconds)) || '',
-      ];
-    }),
-  );
-  const share = (verdict: Judged['verdict']): number =>
-    rows.filter((row) => row.verdict === verdict).length / rows.length;
-  return {
-    text: `${details.join('')}${summary}`,
-    ok: share('wrong') <= MAX_WRONG_SHARE && share('undecided') <= MAX_UNDECIDED_SHARE,
+export function printAccuracy(rows: readonly Row[], all: boolean): boolean {
+  const ofVerdict = (some: readonly Row[], verdict: Judged['verdict']): Row[] =>
+    some.filter((row) => row.verdict === verdict);
+  for (const { family, name, truth, found, verdict } of rows)
+    if (all || verdict !== 'right') console.log(`${verdict}: ${family}: ${name}: ${truth}, found ${found}`);
+  const summary = (some: readonly Row[]) => {
+    const errors = ascending(
+      ofVerdict(some, 'right').flatMap(({ error }) => (error === undefined ? [] : [Math.abs(error)])),
+    );
+    return {
+      servers: some.length,
+      right: ofVerdict(some, 'right').length,
+      undecided: ofVerdict(some, 'undecided').length,
+      wrong: ofVerdict(some, 'wrong').length,
+      'median error': percent(quantile(errors, 0.5) || 0),
+      'worst of the right': percent(errors.at(-1) ?? 0),
+      'longest s': largest(some.map(({ seconds = 0 }) => seconds)),
+    };
   };
+  const families = [...new Set(rows.map(({ family }) => family))];
+  const byFamily = families.map((family) => [family, summary(rows.filter((row) => row.family === family))]);
+  console.table(Object.fromEntries([...byFamily, ['all', summary(rows)]]));
+  return (
+    ofVerdict(rows, 'wrong').length <= MAX_WRONG_SHARE * rows.length &&
+    ofVerdict(rows, 'undecided').length <= MAX_UNDECIDED_SHARE * rows.length
+  );
 }

@@ -1,40 +1,23 @@
 /** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
-import { LIMITER_KINDS, type LimiterKind, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { bisect } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
-import {
-  ADMITS,
-  adaptive,
-  banning,
-  collapsing,
-  type Draw,
-  failingRandomly,
-  leakyBucket,
-  limited,
-  limitingConcurrency,
-  pausing,
-  polled,
-  queueing,
-  refusingConnections,
-  type ServiceSettings,
-  sharing,
-  simulatedCapacity,
-  slowRandomly,
-  stepsAgainst,
-  type VirtualRuns,
-  type VirtualTarget,
-  warming,
-} from './targets.ts';
+import * as zoo from './targets.ts';
 
 interface Simulated {
   readonly name: string;
-  /** Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. */
-  readonly truth: number | readonly [low: number, high: number];
-  /** The highest rate at which the SLO holds if 429 is an error, for a figure that does not claim a quota. */
-  readonly withinSlo?: () => number;
-  readonly target: Target;
+  /** The server at rest, as it has a state. */
+  readonly create: (seed: number) => zoo.Behaviour | zoo.VirtualRuns;
+  /**
+   * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. Or by simulation:
+   * the highest possible rate, and the length of the simulated runs.
+   */
+  readonly truth:
+    number | readonly [low: number, high: number] | { readonly upTo: number; readonly seconds?: number };
+  /** The truth is a quota; with 429 as an error, the SLO holds up to a lower rate. */
+  readonly isQuota?: boolean;
   /** A search that finds this ban is right if its interval contains the truth. */
   readonly banSeconds?: number;
   /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
@@ -42,7 +25,6 @@ interface Simulated {
   readonly settings?: Partial<SearchSettings>;
 }
 
-type Target = VirtualTarget | VirtualRuns;
 type DrawCapacity = (index: number, random: () => number) => Simulated;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
@@ -50,128 +32,139 @@ export const SLO = { p99Ms: 500, errorRate: 0.001 };
 const TOLERANCE = 0.12;
 
 /** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
-function drawService(random: () => number): ServiceSettings {
+function drawService(random: () => number): zoo.ServiceSettings {
   const saturation = 120 * (400 / 120) ** random();
   const workers = 1 + Math.floor(random() * 8);
   const distribution = random() < 1 / 3 ? 'deterministic' : 'exponential';
   return { workers, serviceMs: (workers * 1000) / saturation, distribution };
 }
 
-const saturationOf = ({ workers, serviceMs }: ServiceSettings): number => (workers * 1000) / serviceMs;
-const exponentialService = (perSecond: number, workers: number): ServiceSettings => ({
+const saturationOf = ({ workers, serviceMs }: zoo.ServiceSettings): number => (workers * 1000) / serviceMs;
+const exponentialService = (perSecond: number, workers: number): zoo.ServiceSettings => ({
   workers,
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',
 });
-const described = ({ workers, serviceMs, distribution }: ServiceSettings): string =>
+const described = ({ workers, serviceMs, distribution }: zoo.ServiceSettings): string =>
   `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
 const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
 /** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
-function trueCapacity(service: ServiceSettings): number {
+function trueCapacity(service: zoo.ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
-    return simulatedCapacity((seed) => queueing(service, seed), saturation, SLO, 300);
+    return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO, 300);
   const share = (rate: number): number =>
-    shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
+    zoo.shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
   return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
 }
 
-/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
-function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
-  const load = rate / mu;
-  let blocked = 1;
-  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
-  const waits = blocked / (1 - (load / workers) * (1 - blocked));
-  const spare = (workers - 1) * mu - rate;
-  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
-  return Math.exp(-mu * t) * (1 + waits * both);
-}
+/** A server whose truth is that of its service, whatever else it does. */
+const serving = (
+  name: string,
+  service: zoo.ServiceSettings,
+  more: zoo.Behaviour = {},
+  rest: Partial<Simulated> = {},
+): Simulated => ({ name, create: () => ({ service, ...more }), truth: trueCapacity(service), ...rest });
 
-/** A server whose true capacity is computed by simulation, up to `maxRate`, in runs of some seconds. */
+/** A server whose truth is simulated. */
 const simulated = (
   name: string,
-  index: number,
-  create: (seed: number) => Target,
-  maxRate: number,
-  seconds = 120,
-): Simulated => ({ name, truth: simulatedCapacity(create, maxRate, SLO, seconds), target: create(index) });
+  service: zoo.ServiceSettings,
+  more: zoo.Behaviour,
+  seconds?: number,
+): Simulated => ({
+  name,
+  create: () => ({ service, ...more }),
+  truth: { upTo: saturationOf(service), seconds: seconds ?? 120 },
+});
 
-function withQuota(name: string, limiter: LimiterSettings, declares = false): Simulated {
-  const truth = (limiter.limit * 1000) / limiter.windowMs;
-  const create = () => limited(limiter, { declares });
-  return { name, truth, target: create(), withinSlo: () => simulatedCapacity(create, truth, SLO, 120) };
-}
+const withQuota = (name: string, limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
+  name,
+  create: () => ({ ...zoo.limited(limiter), ...more }),
+  truth: (limiter.limit * 1000) / limiter.windowMs,
+  isQuota: true,
+});
 
-const rejecting = (service: ServiceSettings, limit: number, status: 429 | 503, index: number): Simulated =>
-  simulated(
-    `${status} beyond ${limit} at the same time, ${described(service)}`,
-    index,
-    (seed) => limitingConcurrency(queueing(service, seed), limit, status),
-    saturationOf(service),
-  );
+const rejecting = (service: zoo.ServiceSettings, limit: number, status: 429 | 503): Simulated => {
+  const name = `${status} beyond ${limit} at the same time, ${described(service)}`;
+  return simulated(name, service, { concurrency: zoo.atOnce(limit, status) });
+};
 
 const CLASSES = {
-  queues: (index, random) => {
+  queues: (_, random) => {
     const service = drawService(random);
-    return { name: described(service), truth: trueCapacity(service), target: queueing(service, index) };
+    return serving(described(service), service);
   },
-  sharing: (index, random) => {
+  sharing: (_, random) => {
     const service = drawService(random);
-    const name = `${described(service)}, shared`;
-    return simulated(name, index, (seed) => sharing(service, seed), saturationOf(service), 60);
+    return {
+      name: `${described(service)}, shared`,
+      create: (seed) => zoo.sharing(service, seed),
+      truth: { upTo: saturationOf(service), seconds: 60 },
+    };
   },
-  overload: (index, random) => {
+  overload: (_, random) => {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
-    const create = (seed: number) => collapsing(service, growth, seed);
+    const work = (_: number, open: number): number => 1 + growth * Math.max(0, open - service.workers);
     // Whether a run collapses is chance: from the rate that nearly all runs keep to the one that half of them keep.
-    const [low, high] = [0.9, 0.5].map((share) => simulatedCapacity(create, saturation, SLO, 60, share));
+    const [low, high] = [0.9, 0.5].map((share) =>
+      zoo.simulatedCapacity((seed) => zoo.server({ service, work }, seed), saturation, SLO, 60, share),
+    );
     return {
       name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
+      create: () => ({ service, work }),
       truth: [low!, high!],
-      target: create(index),
     };
   },
   quotas: (index, random) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
-    const kind: LimiterKind =
-      index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
+    const kind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
-    const declares = windowSeconds > 300;
-    const name = `${kind}, ${limit} in ${windowSeconds} s${declares ? ', declared' : ''}`;
-    return withQuota(name, { kind, limit, windowMs, phaseMs: random() * windowMs }, declares);
+    const isDeclared = windowSeconds > 300;
+    const name = `${kind}, ${limit} in ${windowSeconds} s${isDeclared ? ', declared' : ''}`;
+    const declared = isDeclared ? { policy: { limit, windowSeconds } } : {};
+    return withQuota(name, { kind, limit, windowMs, phaseMs: random() * windowMs }, declared);
   },
   refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
   errors: (index, random) => {
     const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
     const service = exponentialService(100 + 200 * random(), 4);
-    return {
-      name: `500 to ${percent(share)} at any rate`,
-      truth: share > SLO.errorRate ? 0 : trueCapacity(service),
-      target: failingRandomly(share, 500, queueing(service, index), index),
-    };
+    const name = `500 to ${percent(share)} at any rate`;
+    return serving(
+      name,
+      service,
+      { failing: { share, status: 500 } },
+      share > SLO.errorRate ? { truth: 0 } : {},
+    );
   },
   tails: (index, random) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
-    const saturation = 100 + 300 * random();
-    const service = exponentialService(saturation, 4);
-    const name = `${percent(share)} slow at any rate`;
-    const create = (seed: number) => slowRandomly(share, 900, service, seed);
-    return share > 0.01
-      ? { name, truth: 0, target: create(index) }
-      : simulated(name, index, create, saturation, 60);
+    const service = exponentialService(100 + 300 * random(), 4);
+    const found = simulated(
+      `${percent(share)} slow at any rate`,
+      service,
+      { slow: { share, byMs: 900 } },
+      60,
+    );
+    return share > 0.01 ? { ...found, truth: 0 } : found;
   },
   warming: (index, random) => {
     const before = 60 + 90 * random();
     const after = before * (2 + 2 * random());
     const fromSeconds = 20 + 180 * random();
     const untilSeconds = fromSeconds + (index % 2) * 100 * random();
+    const work = (atMs: number): number => {
+      const lasts = Math.max(1e-9, untilSeconds - fromSeconds);
+      const progress = Math.min(1, Math.max(0, (atMs / 1000 - fromSeconds) / lasts));
+      return 1 / (1 - progress + (progress * after) / before);
+    };
     return {
       name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
+      create: () => ({ service: exponentialService(before, 2), work }),
       truth: trueCapacity(exponentialService(after, 2)),
-      target: warming(exponentialService(before, 2), after / before, [fromSeconds, untilSeconds], index),
       truthFromSeconds: untilSeconds,
     };
   },
@@ -186,31 +179,26 @@ const CLASSES = {
     const saturation = 70 + 30 * random();
     const service = exponentialService(saturation, 2);
     const maxRate = saturation * (1.08 + 0.3 * random());
-    return {
-      name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
-      truth: trueCapacity(service),
-      target: queueing(service, index),
-      settings: { maxRate, startRate: maxRate },
-    };
+    const name = `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`;
+    return serving(name, service, {}, { settings: { maxRate, startRate: maxRate } });
   },
   /** Servers that restart during the search and refuse connections meanwhile. */
-  restarts: (index, random) => {
+  restarts: (_, random) => {
     const service = exponentialService(100 + 200 * random(), 3);
-    const atSeconds = 10 + 60 * random();
-    return {
-      name: `${described(service)}, down for 3 s from ${atSeconds.toFixed(0)} s on`,
-      truth: trueCapacity(service),
-      target: refusingConnections(atSeconds, 3, queueing(service, index)),
-    };
+    const fromSeconds = 10 + 60 * random();
+    const name = `${described(service)}, down for 3 s from ${fromSeconds.toFixed(0)} s on`;
+    return serving(name, service, { down: { fromSeconds, forSeconds: 3 } });
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
   tenants: (index, random) => {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
     const [pages, tokensPerPoll, backfills] = [1 + 1.5 * random(), 0.02 + 0.1 * random(), index % 3];
     const settings = { pages, tokensPerPoll, tokenPrice: 1, backfills, backfillWork: 1 + 3 * random() };
-    const name = `${described(service)}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`;
-    const maxRate = saturationOf(service) / (pages + tokensPerPoll);
-    return simulated(name, index, (seed) => polled(service, settings, seed), maxRate);
+    return {
+      name: `${described(service)}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`,
+      create: (seed) => zoo.polled(service, settings, seed),
+      truth: { upTo: saturationOf(service) / (pages + tokensPerPoll) },
+    };
   },
   /** 429 without a quota: an adaptive concurrency limit, and a ban after a rejection. */
   feedback: (index, random) => {
@@ -218,122 +206,125 @@ const CLASSES = {
       const saturation = 80 + 160 * random();
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
-      const name = `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`;
-      return simulated(name, index, (seed) => adaptive(service, slowMs, seed), saturation);
+      return {
+        name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
+        create: () => ({ service, concurrency: zoo.adaptive(service.workers, slowMs) }),
+        truth: { upTo: saturation },
+      };
     }
-    const [limit, windowSeconds, outSeconds] = BANS[(index >> 1) % BANS.length]!;
-    const create = () => banning(limit, windowSeconds * 1000, outSeconds * 1000);
-    const name = `${limit} in ${windowSeconds} s, then out for ${outSeconds} s`;
-    return { ...simulated(name, index, create, limit / windowSeconds, 300), banSeconds: outSeconds };
+    const [limit, windowSeconds, banSeconds] = BANS[(index >> 1) % BANS.length]!;
+    return {
+      name: `${limit} in ${windowSeconds} s, then out for ${banSeconds} s`,
+      create: () => ({ limits: [zoo.banning(limit, windowSeconds * 1000, banSeconds * 1000)] }),
+      truth: { upTo: limit / windowSeconds, seconds: 300 },
+      banSeconds,
+    };
   },
   surroundings: (index, random) => SURROUNDINGS[index % SURROUNDINGS.length]!(index, random),
 } satisfies Record<string, DrawCapacity>;
 
 /** Servers whose speed or limit varies over time. */
 const SURROUNDINGS: readonly DrawCapacity[] = [
-  (index, random) => {
+  (_, random) => {
     const service = exponentialService(150 + 150 * random(), 3);
-    const [everyMs, forMs] = [8000, 100 + 100 * random()];
-    const name = `${described(service)}, stops for ${forMs.toFixed(0)} ms every 8 s`;
-    const create = (seed: number) => pausing(everyMs, forMs, queueing(service, seed));
-    return simulated(name, index, create, saturationOf(service));
+    const stops = { everyMs: 8000, forMs: 100 + 100 * random() };
+    const name = `${described(service)}, stops for ${stops.forMs.toFixed(0)} ms every 8 s`;
+    return simulated(name, service, { stops });
   },
-  (index, random) => {
+  (_, random) => {
     const service = exponentialService(100 + 150 * random(), 3);
     const busy = 1.2 + 0.4 * random();
     const name = `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`;
-    const slowdown = (atMs: number): number => (atMs % 40_000 < 10_000 ? busy : 1);
-    return simulated(name, index, (seed) => queueing(service, seed, slowdown), saturationOf(service));
+    return simulated(name, service, { work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) });
   },
-  (index, random) => {
+  (_, random) => {
     const service = exponentialService(60 + 60 * random(), 3);
     const grows = 0.3 + 0.5 * random();
     const truth = trueCapacity(service);
     return {
       name: `${described(service)}, ${percent(grows)} slower after 5 min`,
+      create: () => ({ service, work: (atMs) => 1 + (grows * atMs) / 300_000 }),
       truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
-      target: queueing(service, index, (atMs) => 1 + (grows * atMs) / 300_000),
     };
   },
-  (index, random) => {
+  (_, random) => {
     const service = exponentialService(60 + 60 * random(), 2);
     const everyMs = 20_000 + 20_000 * random();
     return {
       name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
+      create: () => ({ service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) }),
       truth: trueCapacity({ ...service, workers: 8 }),
-      target: queueing(service, index, (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs))),
       truthFromSeconds: (3 * everyMs) / 1000,
     };
   },
-  (index, random) => {
+  (_, random) => {
     const perSecond = 40 + 60 * random();
-    const name = `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`;
-    return simulated(name, index, () => leakyBucket(perSecond, 100, true), perSecond);
+    return {
+      name: `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
+      create: () => ({ limits: [zoo.leakyBucket(perSecond, 100, true)] }),
+      truth: { upTo: perSecond },
+    };
   },
   (_, random) => {
     const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
     const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
     const name = `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`;
-    return { name, truth: 10, target: limited([fast, ...limits]) };
+    return { name, truth: 10, create: () => zoo.limited(fast, ...limits) };
   },
   (index, random) => {
     const [limit, windowMs] = [300 + 300 * random(), 10_000];
     const taken = 0.2 + 0.3 * random();
-    const shared = limited({ kind: 'fixed-window', limit, windowMs });
+    const shared = createLimiter({ kind: 'fixed-window', limit, windowMs });
     const others = randomSource(index);
     let lastMs = 0;
+    const ask = (atMs: number): number => {
+      for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared.ask(lastMs);
+      return shared.ask(atMs);
+    };
     return {
       name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
+      create: () => ({ limits: [{ ask }] }),
       // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
       truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
-      target: (atMs) => {
-        for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared(lastMs);
-        return shared(atMs);
-      },
     };
   },
-  (index, random) => {
+  (_, random) => {
     const service = exponentialService(100 + 200 * random(), 4);
     const share = 0.01 + 0.03 * random();
-    const create = (seed: number) => slowRandomly(share, 250, service, seed);
-    return simulated(`${percent(share)} miss the cache`, index, create, saturationOf(service));
+    return simulated(`${percent(share)} miss the cache`, service, { slow: { share, byMs: 250 } });
   },
 ];
 
 /** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
 const REFUSALS: readonly DrawCapacity[] = [
-  (index, random) => {
+  (_, random) => {
     const workers = 10 + Math.floor(30 * random());
-    const service = exponentialService((workers * 1000) / (20 + 80 * random()), workers);
-    return rejecting(service, workers, 429, index);
+    return rejecting(exponentialService((workers * 1000) / (20 + 80 * random()), workers), workers, 429);
   },
-  (index, random) => {
+  (_, random) => {
     const share = 0.01 + 0.14 * random();
-    return {
-      name: `429 to ${percent(share)} at any rate`,
-      truth: 0,
-      target: failingRandomly(share, 429, ADMITS, index),
-    };
+    const create = () => ({ failing: { share, status: 429 } });
+    return { name: `429 to ${percent(share)} at any rate`, create, truth: 0 };
   },
   (_, random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
     const limiter = { kind: 'token-bucket', limit, windowMs: 1000, burst } as const;
     return withQuota(`${limit.toFixed(1)}/s, burst ${burst}`, limiter);
   },
-  (index, random) => {
+  (_, random) => {
     const saturation = 80 + 200 * random();
     const limit = Math.round(saturation * (0.6 + 0.8 * random()));
     const service = exponentialService(saturation, 2);
     return {
       name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
+      create: () => ({ ...zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000 }), service }),
       truth: Math.min(limit, trueCapacity(service)),
-      target: limited({ kind: 'token-bucket', limit, windowMs: 1000 }, { rest: queueing(service, index) }),
     };
   },
-  (index, random) => {
+  (_, random) => {
     const saturation = 80 + 200 * random();
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
-    return rejecting(service, service.workers + 10 + Math.floor(40 * random()), 503, index);
+    return rejecting(service, service.workers + 10 + Math.floor(40 * random()), 503);
   },
 ];
 
@@ -345,33 +336,43 @@ const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [
 const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore
 
 export const CAPACITY_SERVERS = Object.fromEntries(
-  Object.entries<DrawCapacity>(CLASSES).map(([family, draw]) => [
+  Object.entries<DrawCapacity>(CLASSES).map(([family, draw]): [string, zoo.Draw] => [
     family,
     (index, random, seed) => {
-      const { name, truth, target, settings, ...more } = draw(index, random);
-      const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
-      const range = [truth].flat();
+      const drawn = draw(index, random);
+      const create = (of: number): zoo.Target => {
+        const created = drawn.create(of);
+        return 'answersTo' in created ? created : zoo.server(created, of);
+      };
+      const { truth } = drawn;
+      const isKnown = typeof truth === 'number' || 'length' in truth;
+      const range = isKnown
+        ? [truth].flat()
+        : [zoo.simulatedCapacity(create, truth.upTo, SLO, truth.seconds ?? 120)];
+      const search = { ...SEARCH_DEFAULTS, slo: SLO, ...drawn.settings };
+      const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO, 120);
       return {
-        name,
+        name: drawn.name,
         truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
-        judge: async () => judged(await new Search(stepsAgainst(target, seed), search).find(), range, more),
+        judge: async () => {
+          const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();
+          return judged(found, range, drawn, rateWithinSlo);
+        },
       };
     },
   ]),
-) as Record<keyof typeof CLASSES, Draw>;
+) as Record<keyof typeof CLASSES, zoo.Draw>;
 
 function judged(
   found: Found,
   range: readonly number[],
-  {
-    truthFromSeconds = 0,
-    withinSlo,
-    banSeconds = NaN,
-  }: Pick<Simulated, 'truthFromSeconds' | 'withinSlo' | 'banSeconds'>,
+  { truthFromSeconds = 0, isQuota = false, banSeconds = NaN }: Simulated,
+  rateWithinSlo: () => number,
 ) {
   const { requestsPerSecond: rate, interval, confirmed, unconfirmed, watchedSeconds } = found;
-  const isQuota = found.basis === 'quota' || !withinSlo || !confirmed;
-  const [low, high] = isQuota ? [range[0]!, range.at(-1)!] : [withinSlo(), withinSlo()];
+  // For a figure that does not claim a quota, 429 is an error.
+  const isNoQuota = isQuota && confirmed && found.basis !== 'quota';
+  const [low, high] = isNoQuota ? [rateWithinSlo(), rateWithinSlo()] : [range[0]!, range.at(-1)!];
   const nearest = Math.min(high, Math.max(low, rate));
   const error = nearest === 0 ? undefined : rate / nearest - 1;
   const isBan =

@@ -1,20 +1,18 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
-import { LIMITER_KINDS } from '../estimate/limiter-models.ts';
+import { createLimiter, type Limiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import {
-  ADMITS,
+  atOnce,
   banning,
+  type Behaviour,
   type Draw,
-  failingRandomly,
   type Judged,
   leakyBucket,
   limited,
-  limitingConcurrency,
-  queueing,
-  rejection,
+  server,
   type VirtualTarget,
 } from './targets.ts';
 
@@ -78,9 +76,9 @@ type Figures = Readonly<Partial<Record<FigureName, number>>>;
 
 interface Drawn {
   readonly name: string;
-  readonly target: VirtualTarget;
-  /** Answers full pages; default: as empty ones. */
-  readonly full?: VirtualTarget;
+  readonly behaviour: Behaviour;
+  /** How it answers full pages; default: as empty ones. */
+  readonly full?: Behaviour;
   /** Figures that the estimate, if it has them, must have within the tolerance. */
   readonly figures?: Figures;
   readonly right: (found: LimiterFinding) => boolean;
@@ -111,7 +109,7 @@ function drawLimiter(index: number, random: () => number): Drawn {
   const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
   return {
     name: kind,
-    target: limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
+    behaviour: limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
     figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
     right: (found) => {
       const [low, high] = found.interval ?? [0, 0];
@@ -120,50 +118,51 @@ function drawLimiter(index: number, random: () => number): Drawn {
   };
 }
 
-type DrawOne = (random: () => number, seed: number) => Drawn;
+type DrawOne = (random: () => number) => Drawn;
 
 /** A server with a limit that is drawn first. */
 const limitOf =
-  (least: number, span: number, create: (limit: number, ...from: Parameters<DrawOne>) => Drawn): DrawOne =>
-  (random, seed) =>
-    create(whole(random, least, span), random, seed);
+  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): DrawOne =>
+  (random) =>
+    create(whole(random, least, span), random);
 
 const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): DrawOne =>
   limitOf(20, 40, (limit, random) => ({
     name: `Retry-After ${how}`,
-    target: limited(fixedWindow(limit, 4500, 4500 * random()), { retryAfter }),
+    behaviour: { ...limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
     figures: { longRunPerSecond: limit / 4.5 },
     right: (found) => !isHonest(found),
   }));
 
 /** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
-export function punishing(perSecond: number, burst: number): VirtualTarget {
+export function punishing(perSecond: number, burst: number): Limiter {
   const spacingMs = 1000 / perSecond;
   let fullAtMs = 0;
-  return (atMs) => {
-    const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
-    fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
-    const overMs = nextMs - atMs - burst * spacingMs;
-    return overMs > 0 ? rejection(Math.ceil(overMs / 1000)) : ADMITS(atMs);
+  return {
+    ask(atMs) {
+      const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
+      fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
+      return Math.max(0, nextMs - atMs - burst * spacingMs);
+    },
   };
 }
 
 const OTHER_LIMITERS: readonly DrawOne[] = [
   limitOf(15, 15, (burst) => ({
     name: `a bucket of ${burst} that rejected requests drain, too`,
-    target: punishing(10, burst),
+    behaviour: { limits: [punishing(10, burst)] },
     right: isUnnamed,
   })),
   () => ({
     name: 'a bucket per address, and 100 in 10 s per client',
-    target: leakyBucket(40, 20, false, limited(fixedWindow(100, 10_000))),
+    behaviour: { limits: [leakyBucket(40, 20, false), createLimiter(fixedWindow(100, 10_000))] },
     right: isUnnamed,
   }),
   limitOf(20, 40, (limit, random) => {
     const windowMs = 2000 + Math.round(3000 * random());
     return {
       name: 'stacked: a fast one, and 1,000 an hour',
-      target: limited([fixedWindow(limit, windowMs, windowMs * random()), HOUR]),
+      behaviour: limited(fixedWindow(limit, windowMs, windowMs * random()), HOUR),
       figures: { limit },
       right: isKind('fixed-window'),
     };
@@ -173,53 +172,55 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     const burst = whole(random, 10, 30);
     return {
       name: `stacked: a bucket of ${burst}, and 1,000 an hour`,
-      target: limited([{ kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000, burst }, HOUR]),
+      behaviour: limited({ kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000, burst }, HOUR),
       figures: { ratePerSecond },
       right: isKind('token-bucket'),
     };
   },
   (random) => {
     const ratePerSecond = 10 + 60 * random();
-    const target = leakyBucket(ratePerSecond, Infinity, true);
-    return { name: 'a shaper that delays', target, figures: { ratePerSecond }, right: isShaper };
+    const behaviour = { limits: [leakyBucket(ratePerSecond, Infinity, true)] };
+    return { name: 'a shaper that delays', behaviour, figures: { ratePerSecond }, right: isShaper };
   },
   shortRetryAfter('rounded down', Math.floor),
   shortRetryAfter('3 s short', (seconds) => Math.ceil(seconds) - 3),
   () => ({
     name: "nginx's limit_req, nodelay",
-    target: leakyBucket(60, 40, false),
+    behaviour: { limits: [leakyBucket(60, 40, false)] },
     figures: { burst: 41, ratePerSecond: 60 },
     right: isKind('token-bucket'),
   }),
   () => ({
     name: "nginx's limit_req",
-    target: leakyBucket(60, 40, true),
+    behaviour: { limits: [leakyBucket(60, 40, true)] },
     figures: { heldBack: 40, ratePerSecond: 60 },
     right: isShaper,
   }),
   limitOf(15, 30, (limit, random) => {
     const windowMs = 1500 + 1500 * random();
     const times: number[] = [];
+    const ask = (atMs: number): number => {
+      while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
+      times.push(atMs);
+      return times.length > limit ? windowMs : 0;
+    };
     return {
       name: `${limit} requests in a window, rejected ones included`,
-      target: (atMs) => {
-        while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
-        times.push(atMs);
-        return times.length > limit ? rejection(windowMs / 1000) : ADMITS(atMs);
-      },
+      behaviour: { limits: [{ ask }], retryAfter: (seconds) => seconds },
       right: isHonest,
     };
   }),
   limitOf(30, 30, (limit, random) => {
-    const shared = limited(fixedWindow(limit, 2000));
+    const shared = createLimiter(fixedWindow(limit, 2000));
     let lastMs = 0;
+    const ask = (atMs: number): number => {
+      for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared.ask(at);
+      lastMs = atMs;
+      return shared.ask(atMs);
+    };
     return {
       name: `a neighbour on the same quota of ${limit}`,
-      target: (atMs) => {
-        for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared(at);
-        lastMs = atMs;
-        return shared(atMs);
-      },
+      behaviour: { limits: [{ ask }] },
       right: isHonest,
     };
   }),
@@ -227,28 +228,28 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     const windowMs = 1500 + Math.round(3000 * random());
     return {
       name: 'a window that begins with its first request',
-      target: limited({ ...fixedWindow(limit, windowMs), anchored: true }),
+      behaviour: limited({ ...fixedWindow(limit, windowMs), anchored: true }),
       figures: { limit, windowSeconds: windowMs / 1000 },
       right: isKind('fixed-window'),
     };
   }),
   limitOf(30, 30, (limit, random) => ({
     name: 'a minute of the wall clock',
-    target: limited(fixedWindow(limit, 60_000, 60_000 * random())),
+    behaviour: limited(fixedWindow(limit, 60_000, 60_000 * random())),
     figures: { limit, windowSeconds: 60 },
     right: isKind('fixed-window'),
   })),
   limitOf(20, 40, (limit) => ({
     name: `a ban of 5 s after ${limit} in 2 s`,
-    target: banning(limit, 2000, 5000),
+    behaviour: { limits: [banning(limit, 2000, 5000)] },
     right: isUnnamed,
   })),
   limitOf(60, 60, (limit, random) => {
-    const target = limited(fixedWindow(limit, 4000));
+    const requests = createLimiter(fixedWindow(limit, 4000));
     return {
       name: 'a window of requests, and one of items',
-      target,
-      full: limited(fixedWindow(whole(random, 5, 10), 8000), { rest: target }),
+      behaviour: { limits: [requests] },
+      full: { limits: [createLimiter(fixedWindow(whole(random, 5, 10), 8000)), requests] },
       figures: { limit },
       right: isKind('fixed-window'),
     };
@@ -259,53 +260,52 @@ const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
 /** No limiter of requests, and what looks like one. */
 const NO_LIMITERS: readonly DrawOne[] = [
-  () => ({ name: 'no limiter', target: ADMITS, right: isKind('none-found') }),
-  limitOf(1, 6, (workers, random, seed) => {
-    const service = { workers, serviceMs: 10 + 40 * random(), distribution: DISTRIBUTIONS[workers % 2]! };
-    return {
-      name: `a slow server with ${workers} workers`,
-      target: queueing(service, seed),
-      right: isKind('none-found'),
-    };
-  }),
-  limitOf(5, 40, (limit, _random, seed) => {
-    const rest = queueing({ workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! }, seed);
-    return {
-      name: `a concurrency limit of ${limit} per address`,
-      target: limitingConcurrency(rest, limit, 429),
-      right: ({ concurrencyLimit = NaN }) => Math.abs(concurrencyLimit - limit) <= 1 + TOLERANCE * limit,
-    };
-  }),
+  () => ({ name: 'no limiter', behaviour: {}, right: isKind('none-found') }),
+  limitOf(1, 6, (workers, random) => ({
+    name: `a slow server with ${workers} workers`,
+    behaviour: {
+      service: { workers, serviceMs: 10 + 40 * random(), distribution: DISTRIBUTIONS[workers % 2]! },
+    },
+    right: isKind('none-found'),
+  })),
+  limitOf(5, 40, (limit) => ({
+    name: `a concurrency limit of ${limit} per address`,
+    behaviour: {
+      service: { workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! },
+      concurrency: atOnce(limit, 429),
+    },
+    right: ({ concurrencyLimit = NaN }) => Math.abs(concurrencyLimit - limit) <= 1 + TOLERANCE * limit,
+  })),
   limitOf(5, 40, (limit) => ({
     name: `${limit},000 items in 10 s`,
-    target: ADMITS,
+    behaviour: {},
     full: limited(fixedWindow(limit, 10_000)),
     right: isKind('none-found'),
   })),
-  (random, seed) => ({
+  (random) => ({
     name: '429 at random',
-    target: failingRandomly(0.1 + 0.5 * random(), 429, ADMITS, seed),
+    behaviour: { failing: { share: 0.1 + 0.5 * random(), status: 429 } },
     right: isUnnamed,
   }),
-  limitOf(20, 20, (limit, _random, seed) => {
-    const service = { workers: 1, serviceMs: 10, distribution: 'deterministic' } as const;
-    return {
-      name: `a window of ${limit} in front of a single worker`,
-      target: limited(fixedWindow(limit, 3000), { rest: queueing(service, seed) }),
-      right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
-    };
-  }),
+  limitOf(20, 20, (limit) => ({
+    name: `a window of ${limit} in front of a single worker`,
+    behaviour: {
+      ...limited(fixedWindow(limit, 3000)),
+      service: { workers: 1, serviceMs: 10, distribution: 'deterministic' },
+    },
+    right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
+  })),
 ];
 
 /** Draws a server with the round-trip time of its network and the mean jitter of each direction. */
 const family =
   (
-    draw: (index: number, random: () => number, seed: number) => Drawn,
+    draw: (index: number, random: () => number) => Drawn,
     mostRttMs: number,
     jitterOf: (rttMs: number, random: () => number) => number,
   ): Draw =>
   (index, random, seed) => {
-    const drawn = draw(index, random, seed);
+    const drawn = draw(index, random);
     const rttMs = Math.round(mostRttMs * random());
     const network = { rttMs, jitterMs: jitterOf(rttMs, random) };
     return {
@@ -315,12 +315,16 @@ const family =
     };
   };
 
-async function judge({ target, full = target, figures = {}, right }: Drawn, net: Network, seed: number) {
+async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
+  const target = server(behaviour, seed);
   const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
   const fullPages = isComparable(found)
-    ? await compareFullPages(readVirtually(target, full, net), found.fromRest?.admitted)
+    ? await compareFullPages(
+        readVirtually(target, full ? server(full) : target, net),
+        found.fromRest?.admitted,
+      )
     : undefined;
-  const isRightUnit = (fullPages?.unit === 'items-or-bytes') === (full !== target);
+  const isRightUnit = (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };
   const errors = Object.entries(figures).flatMap(([figure, truth]) => {
     const estimate = all[figure as keyof Figures];
@@ -340,8 +344,8 @@ async function judge({ target, full = target, figures = {}, right }: Drawn, net:
 
 const oneOf =
   (rows: readonly DrawOne[]) =>
-  (index: number, ...from: Parameters<DrawOne>): Drawn =>
-    rows[index % rows.length]!(...from);
+  (index: number, random: () => number): Drawn =>
+    rows[index % rows.length]!(random);
 
 export const LIMITER_SERVERS = {
   limiters: family(drawLimiter, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),

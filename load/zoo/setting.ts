@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../engine/files.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
-import { prepare } from '../run/prepare.ts';
+import { prepare } from '../run/target.ts';
 import { type LoadSettings, Session } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { type SimulatedSettings, startSimulatedServer } from './server.ts';
@@ -86,6 +86,7 @@ export async function openSession(
 /** Default options of scenarios in tests. */
 export const OPTIONS: ScenarioOptions = {
   ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
+  ...{ sloP99: 500, sloErrors: 0.001, maxVus: 2000 },
   ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 10, maxPages: 10 },
   ...{ maxRequests: 100, maxSeconds: 10, rate: 100, duration: 4, spikeFactor: 2, head: 300 },
   ...{ poll: 60, backfills: 0, tokenRenewal: 3540 },

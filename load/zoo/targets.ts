@@ -1,11 +1,11 @@
 /**
- * Targets in virtual time that behave like real servers under load. A target answers requests in the order of their
+ * Servers in virtual time that behave like real ones under load. A server answers requests in the order of their
  * arrival, and keeps its state from one step to the next.
  */
 import type { RunStep } from '../estimate/figures.ts';
-import { bisect } from '../estimate/numbers.ts';
-import { createLimiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { failed, LATE_SHARE, type Sample, type Slo } from '../estimate/step.ts';
+import { bisect, sum } from '../estimate/numbers.ts';
+import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { failed, LATE_SHARE, type RatePolicy, type Sample, type Slo } from '../estimate/step.ts';
 import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
 import { exponential, poissonArrivals, randomSource } from '../estimate/random.ts';
 
@@ -33,20 +33,15 @@ export interface VirtualRuns {
   readonly answersTo: (momentsMs: readonly number[]) => readonly Answer[];
 }
 
-const answersOf = (target: VirtualTarget | VirtualRuns, momentsMs: readonly number[]): readonly Answer[] =>
-  typeof target === 'function' ? momentsMs.map(target) : target.answersTo(momentsMs);
+export type Target = VirtualTarget | VirtualRuns;
 
-export const ADMITS: VirtualTarget = () => ({ latencyMs: 5, status: 200 });
-export const rejection = (retryAfterSeconds: number): Answer => ({
-  latencyMs: 1,
-  status: 429,
-  retryAfterSeconds,
-});
+const answersOf = (target: Target, momentsMs: readonly number[]): readonly Answer[] =>
+  typeof target === 'function' ? momentsMs.map(target) : target.answersTo(momentsMs);
 
 const SETTLE_MS = 1500;
 
 /** Runs consecutive steps on the target's virtual clock, each followed by the pause that starting a generator takes. */
-export function stepsAgainst(target: VirtualTarget | VirtualRuns, seed: number): RunStep {
+export function stepsAgainst(target: Target, seed: number): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
   return async (requestsPerSecond, seconds, { pauseSeconds = 0 } = {}) => {
@@ -65,15 +60,122 @@ export function stepsAgainst(target: VirtualTarget | VirtualRuns, seed: number):
   };
 }
 
-/** Serves in the order of arrival; `factor`: multiplies the work of a request. */
-export function queueing(
-  service: ServiceSettings,
-  seed: number,
-  factor: (atMs: number) => number = () => 1,
-): VirtualTarget {
-  const queue = new WorkQueue(service.workers);
-  const draw = serviceTimes(service, randomSource(seed));
-  return (atMs) => ({ latencyMs: queue.finishAt(atMs, draw() * factor(atMs)) - atMs, status: 200 });
+/** What a server does with a request, in this order; absent parts do nothing. */
+export interface Behaviour {
+  /** Refuses connections for some seconds. */
+  readonly down?: Readonly<Record<'fromSeconds' | 'forSeconds', number>>;
+  /** Answers a random share of the requests with this status. */
+  readonly failing?: { readonly share: number; readonly status: number };
+  /** Admits a request that all of these admit; later ones do not count what an earlier one rejects. */
+  readonly limits?: readonly (Limiter & { readonly delayMs?: () => number })[];
+  /** The RateLimit headers of a rejection, and Retry-After for a wait, both in seconds. */
+  readonly policy?: RatePolicy;
+  readonly retryAfter?: (seconds: number) => number;
+  /** Rejects requests beyond a number of open requests, which includes queued ones. */
+  readonly concurrency?: {
+    readonly limit: () => number;
+    readonly status: 429 | 503;
+    readonly ended?: (latencyMs: number) => void;
+  };
+  /** Stops the world for `forMs` at the beginning of every interval, as garbage collectors do. */
+  readonly stops?: Readonly<Record<'everyMs' | 'forMs', number>>;
+  /** Serves in the order of arrival. Default: 5 ms for each request, however many there are. */
+  readonly service?: ServiceSettings;
+  /** Factor on the work of a request, given the number of open ones. */
+  readonly work?: (atMs: number, open: number) => number;
+  /** Answers a random share of the requests later. */
+  readonly slow?: { readonly share: number; readonly byMs: number };
+}
+
+const ADMITTED_MS = 5;
+
+export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
+  const { down, failing, limits = [], policy, retryAfter = Math.ceil, concurrency } = behaviour;
+  const { stops, service, work, slow } = behaviour;
+  const queue = service && new WorkQueue(service.workers);
+  const draw = service && serviceTimes(service, randomSource(seed));
+  const [fails, slows] = [randomSource(seed ^ 0xfa11), randomSource(seed ^ 0x7a11)];
+  const open: { readonly atMs: number; readonly latencyMs: number }[] = [];
+
+  function serve(atMs: number): Answer {
+    const stoppedMs = stops ? Math.max(0, stops.forMs - (atMs % stops.everyMs)) : 0;
+    const delayMs = stoppedMs + sum(limits.map((limit) => limit.delayMs?.() ?? 0));
+    const startMs = atMs + delayMs;
+    const endMs = queue?.finishAt(startMs, draw!() * (work?.(startMs, open.length) ?? 1));
+    const slowMs = slow && slows() < slow.share ? slow.byMs : 0;
+    return { latencyMs: (endMs ?? startMs + ADMITTED_MS) - atMs + slowMs, status: 200 };
+  }
+
+  return (atMs) => {
+    const downMs = down ? atMs - down.fromSeconds * 1000 : -1;
+    if (downMs >= 0 && downMs < down!.forSeconds * 1000) return { latencyMs: 1, status: 0 };
+    if (failing && fails() < failing.share) return { latencyMs: 1, status: failing.status };
+    const waitMs = limits.reduce((wait, limit) => wait || limit.ask(atMs), 0);
+    const retryAfterSeconds = Math.max(0, retryAfter(waitMs / 1000));
+    if (waitMs > 0) return { latencyMs: 1, status: 429, retryAfterSeconds, ...(policy ? { policy } : {}) };
+    if (!concurrency && !work) return serve(atMs);
+    for (; open.length > 0 && open.at(-1)!.atMs <= atMs; open.pop())
+      concurrency?.ended?.(open.at(-1)!.latencyMs);
+    if (concurrency && open.length >= concurrency.limit())
+      return { latencyMs: 1, status: concurrency.status, retryAfterSeconds: 1 };
+    const answer = serve(atMs);
+    insertDescending(open, { atMs: atMs + answer.latencyMs, latencyMs: answer.latencyMs });
+    return answer;
+  };
+}
+
+/** Limiters with these settings, at rest. */
+export const limited = (...settings: readonly LimiterSettings[]): Behaviour => ({
+  limits: settings.map(createLimiter),
+});
+
+/** A concurrency limit. */
+export const atOnce = (limit: number, status: 429 | 503): Behaviour['concurrency'] => ({
+  limit: () => limit,
+  status,
+});
+
+/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
+export function adaptive(workers: number, slowMs: number): Behaviour['concurrency'] {
+  let limit = workers * 4;
+  return {
+    limit: () => Math.floor(limit),
+    status: 429,
+    ended(latencyMs) {
+      limit = latencyMs > slowMs ? Math.max(workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
+    },
+  };
+}
+
+/** After a rejection, rejects all requests for `outMs`. */
+export function banning(limit: number, windowMs: number, outMs: number): Limiter {
+  const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
+  let untilMs = -Infinity;
+  return {
+    ask(atMs) {
+      if (atMs >= untilMs && limiter.ask(atMs) === 0) return 0;
+      if (atMs >= untilMs) untilMs = atMs + outMs;
+      return untilMs - atMs;
+    },
+  };
+}
+
+/**
+ * A leaky bucket as nginx's limit_req in its source: excess in thousandths of requests, whole milliseconds, rejected
+ * requests do not count. With `delays`, requests beyond the rate wait for their turn.
+ */
+export function leakyBucket(perSecond: number, burst: number, delays: boolean) {
+  let [excess, lastMs] = [0, -Infinity];
+  return {
+    ask(atMs: number): number {
+      const nowMs = Math.floor(atMs);
+      const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
+      if (left > burst * 1000) return (left - burst * 1000) / perSecond;
+      [excess, lastMs] = [left, nowMs];
+      return 0;
+    },
+    delayMs: () => (delays ? excess / perSecond : 0),
+  };
 }
 
 /**
@@ -111,161 +213,6 @@ export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
   return { answersTo };
 }
 
-/** Answers while `admits` allows it, given the number of open requests, and otherwise with this status. */
-function whileOpen(
-  rest: (atMs: number, open: number) => Answer,
-  status: 429 | 503,
-  admits: (open: number) => boolean,
-  ended: (answer: Answer) => void = () => {},
-): VirtualTarget {
-  const open: { readonly atMs: number; readonly answer: Answer }[] = [];
-  return (atMs) => {
-    while (open.length > 0 && open.at(-1)!.atMs <= atMs) ended(open.pop()!.answer);
-    if (!admits(open.length)) return { latencyMs: 1, status, retryAfterSeconds: 1 };
-    const answer = rest(atMs, open.length);
-    insertDescending(open, { atMs: atMs + answer.latencyMs, answer });
-    return answer;
-  };
-}
-
-/** Rejects requests beyond a concurrency limit, which includes queued requests. */
-export const limitingConcurrency = (rest: VirtualTarget, limit: number, status: 429 | 503): VirtualTarget =>
-  whileOpen(rest, status, (open) => open < limit);
-
-/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
-export function adaptive(service: ServiceSettings, slowMs: number, seed: number): VirtualTarget {
-  let limit = service.workers * 4;
-  return whileOpen(
-    queueing(service, seed),
-    429,
-    (open) => open < Math.floor(limit),
-    ({ latencyMs }) => {
-      limit = latencyMs > slowMs ? Math.max(service.workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
-    },
-  );
-}
-
-/** Answers a random share of the requests by `other`. */
-function randomly(share: number, other: VirtualTarget, rest: VirtualTarget, seed: number): VirtualTarget {
-  const random = randomSource(seed);
-  return (atMs) => (random() < share ? other(atMs) : rest(atMs));
-}
-
-/** Answers a random share of the requests with this status. */
-export const failingRandomly = (
-  share: number,
-  status: number,
-  rest: VirtualTarget,
-  seed: number,
-): VirtualTarget => randomly(share, () => ({ latencyMs: 1, status }), rest, seed ^ 0xfa11);
-
-/** Answers a random share of the requests `slowMs` later. */
-export function slowRandomly(
-  share: number,
-  slowMs: number,
-  service: ServiceSettings,
-  seed: number,
-): VirtualTarget {
-  const rest = queueing(service, seed);
-  const slow: VirtualTarget = (atMs) => ({ status: 200, latencyMs: rest(atMs).latencyMs + slowMs });
-  return randomly(share, slow, rest, seed ^ 0x7a11);
-}
-
-/** Work per request grows by this share per waiting request, so that throughput falls beyond saturation. */
-export function collapsing(service: ServiceSettings, growth: number, seed: number): VirtualTarget {
-  let waiting = 0;
-  const rest = queueing(service, seed, () => 1 + growth * waiting);
-  const answer = (atMs: number, open: number): Answer => {
-    waiting = Math.max(0, open - service.workers);
-    return rest(atMs);
-  };
-  return whileOpen(answer, 503, () => true);
-}
-
-/** Becomes faster, up to `factor`, between two moments, like servers that scale out or warm their caches. */
-export function warming(
-  before: ServiceSettings,
-  factor: number,
-  [fromSeconds, untilSeconds]: readonly [number, number],
-  seed: number,
-): VirtualTarget {
-  const lasts = Math.max(1e-9, untilSeconds - fromSeconds);
-  return queueing(before, seed, (atMs) => {
-    const progress = Math.min(1, Math.max(0, (atMs / 1000 - fromSeconds) / lasts));
-    return 1 / (1 - progress + progress * factor);
-  });
-}
-
-/** Refuses connections for some seconds. */
-export const refusingConnections =
-  (fromSeconds: number, forSeconds: number, rest: VirtualTarget): VirtualTarget =>
-  (atMs) =>
-    atMs >= fromSeconds * 1000 && atMs < (fromSeconds + forSeconds) * 1000
-      ? { latencyMs: 1, status: 0 }
-      : rest(atMs);
-
-/** After a rejection, rejects all requests for `outMs`. */
-export function banning(limit: number, windowMs: number, outMs: number): VirtualTarget {
-  const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
-  let untilMs = -Infinity;
-  return (atMs) => {
-    if (atMs >= untilMs && limiter.ask(atMs) === 0) return ADMITS(atMs);
-    if (atMs >= untilMs) untilMs = atMs + outMs;
-    return rejection(Math.ceil((untilMs - atMs) / 1000));
-  };
-}
-
-interface LimitedBy {
-  /** Answers the admitted requests. */
-  readonly rest?: VirtualTarget;
-  /** Whether RateLimit headers declare the limit. */
-  readonly declares?: boolean;
-  /** The Retry-After header for a wait, both in seconds. */
-  readonly retryAfter?: (seconds: number) => number;
-}
-
-/** Admits a request that all of these limiters admit; later ones do not count what an earlier one rejects. */
-export function limited(
-  settings: LimiterSettings | readonly LimiterSettings[],
-  { rest = ADMITS, declares = false, retryAfter = Math.ceil }: LimitedBy = {},
-): VirtualTarget {
-  const all = [settings].flat();
-  const limiters = all.map(createLimiter);
-  const { limit, windowMs } = all[0]!;
-  const declared = declares ? { policy: { limit, windowSeconds: windowMs / 1000 } } : {};
-  return (atMs) => {
-    const waitMs = limiters.reduce((wait, one) => wait || one.ask(atMs), 0);
-    if (waitMs === 0) return rest(atMs);
-    return { ...rejection(Math.max(0, retryAfter(waitMs / 1000))), ...declared };
-  };
-}
-
-/**
- * A leaky bucket as nginx's limit_req in its source: excess in thousandths of requests, whole milliseconds, rejected
- * requests do not count. With `delays`, requests beyond the rate wait for their turn.
- */
-export function leakyBucket(perSecond: number, burst: number, delays: boolean, rest = ADMITS): VirtualTarget {
-  let [excess, lastMs] = [0, -Infinity];
-  return (atMs) => {
-    const nowMs = Math.floor(atMs);
-    const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
-    if (left > burst * 1000) return rejection(Math.ceil((left / 1000 - burst) / perSecond));
-    [excess, lastMs] = [left, nowMs];
-    return delayed(delays ? left / perSecond : 0, rest, atMs);
-  };
-}
-
-/** Stops the world for `forMs` at the beginning of every interval, as garbage collectors do. */
-export const pausing =
-  (everyMs: number, forMs: number, rest: VirtualTarget): VirtualTarget =>
-  (atMs) =>
-    delayed(Math.max(0, forMs - (atMs % everyMs)), rest, atMs);
-
-function delayed(byMs: number, rest: VirtualTarget, atMs: number): Answer {
-  const answer = rest(atMs + byMs);
-  return { ...answer, latencyMs: answer.latencyMs + byMs };
-}
-
 /** Polls of several pages on average; token requests and back-fills use the same workers. */
 export function polled(
   { workers, serviceMs }: ServiceSettings,
@@ -292,7 +239,7 @@ const RUNS = 9;
  * keep the SLO.
  */
 export function simulatedCapacity(
-  create: (seed: number) => VirtualTarget | VirtualRuns,
+  create: (seed: number) => Target,
   maxRate: number,
   slo: Slo,
   seconds = 60,
@@ -314,6 +261,17 @@ export function simulatedCapacity(
   });
   // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
   return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
+}
+
+/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
+export function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
+  const load = rate / mu;
+  let blocked = 1;
+  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
+  const waits = blocked / (1 - (load / workers) * (1 - blocked));
+  const spare = (workers - 1) * mu - rate;
+  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
+  return Math.exp(-mu * t) * (1 + waits * both);
 }
 
 export interface Judged {
