@@ -74,6 +74,8 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--token-from <file>', 'a load-token.json with the cost of a token call; default that of a page')
     .option('--poll-from <file>', 'a load-poll.json with the cost of a poll, for a load-capacity.json')
     .option('--history <years>', 'years of stored screenings, which a back-fill reads', above0, 5)
+    .option('--item-bytes <n>', 'bytes of a screening in a page', above0, 250)
+    .option('--row-bytes <n>', 'bytes of a screening in the database, with its indexes', above0, 300)
     .option('--measured-replicas <n>', 'replicas in the capacity measurement', whole, 1)
     .option('--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7)
     .option('--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1)

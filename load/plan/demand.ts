@@ -15,8 +15,10 @@ export interface Assumptions {
   readonly peakFactor: number;
   /** Share of the requests that are repeated. */
   readonly retries: number;
-  /** Years of stored screenings, which a back-fill reads. */
+  /** Years of stored screenings; bytes of a screening in a page, and in a database with its indexes. */
   readonly history: number;
+  readonly itemBytes: number;
+  readonly rowBytes: number;
   /** Maximum utilisation of a replica at the peak. */
   readonly utilisation: number;
   /** Additional replicas, as many as may fail. */

@@ -25,6 +25,8 @@ const ASSUMED: Assumptions = {
   peakFactor: 1,
   retries: 0,
   history: 5,
+  itemBytes: 250,
+  rowBytes: 300,
   ...{ utilisation: 0.7, spare: 1, outage: 3600, growth: 0 },
 };
 const planned = (assumed: Partial<Assumptions> = {}, measured: Partial<Measured> = {}) =>
@@ -61,8 +63,12 @@ test('simulates the waiting times of queueing theory for polls and back-fills', 
   expect(beside.quantile(0.99)).toBeGreaterThan(0.1);
 });
 
-test('computes costs, and the duration of a back-fill', () => {
-  const found = planned({ tenants: 100, costPerReplica: 300 });
+test('computes data, egress, costs and levers', () => {
+  const found = planned({ tenants: 100, costPerReplica: 300, growth: 0.5 });
+  expect(found.years.map(({ rows }) => rows)[0]).toBe(100 * 5000 * 1825);
+  expect(found.years.at(-1)!.databaseGb).toBeCloseTo((338 * 5000 * 2920 * 300) / 1e9, 0);
+  expect(found.egressGbPerMonth).toBeCloseTo((30 * 100 * (5000 * 250 + 1440 * 400)) / 1e9, 3);
+  expect(found.levers['polls every 120 s']).toBeLessThan(0.55);
   expect(found.steps.join()).toMatch(
     /cost per month: 2 replicas × 300 = 600, 40 per million screenings, 6 per tenant/,
   );

@@ -45,6 +45,8 @@ const YEARS = 3;
 const DAYS_PER_MONTH = 30;
 /** Share of polls that a client's quota has to admit. */
 const ADMITTED_SHARE = 0.999;
+/** Bytes of an empty page with its headers. */
+const EMPTY_PAGE = 400;
 
 export function plan(measured: Measured, assumed: Assumptions) {
   const { tenants, poll, pollSpread, screeningsPerDay, pageSize, peakFactor, retries, history } = assumed;
@@ -124,10 +126,20 @@ export function plan(measured: Measured, assumed: Assumptions) {
     const some = Math.ceil(tenants * (1 + assumed.growth) ** year);
     const count = scales ? needed(some) + assumed.spare : undefined;
     const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
-    return { year, tenants: some, replicas: count, cost };
+    // The stored history per tenant, plus a year of screenings per year.
+    const rows = some * screeningsPerDay * (365 * (history + year));
+    return { year, tenants: some, rows, databaseGb: (rows * assumed.rowBytes) / 1e9, replicas: count, cost };
   });
-  const today = years[0]!;
+  const [today, last] = [years[0]!, years.at(-1)!];
+  const bytesPerDay = screeningsPerDay * assumed.itemBytes + (SECONDS_PER_DAY / poll) * EMPTY_PAGE;
+  const egressGbPerMonth = (DAYS_PER_MONTH * tenants * bytesPerDay) / 1e9;
   const screeningsPerMonth = tenants * screeningsPerDay * DAYS_PER_MONTH;
+  const lever = (other: Partial<Assumptions>): number => demandOf({ ...assumed, ...other }).peak / load.peak;
+  const levers: Readonly<Record<string, number>> = {
+    [`polls every ${show(2 * poll)} s`]: lever({ poll: 2 * poll }),
+    ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
+    'tokens that last a day': lever({ tokenLifetime: SECONDS_PER_DAY }),
+  };
 
   const perClient = (clientUtilisation ?? 0) > utilisation || (clientQuota && !scales);
   const noLimit =
@@ -156,6 +168,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
     backfillSeconds: finite(backfillSeconds),
+    egressGbPerMonth,
+    /** Load at the peak after a change of one habit, as a share of the present load. */
+    levers,
     /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
     spreadNeededSeconds,
     /** Absent if a quota is the limit, which replicas do not change. */
@@ -205,6 +220,14 @@ export function plan(measured: Measured, assumed: Assumptions) {
             `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
           ]
         : []),
+      ...[today, last].map(
+        ({ year, rows, databaseGb }) =>
+          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,
+      ),
+      `egress: ${show(egressGbPerMonth)} GB per month at ${assumed.itemBytes} bytes per screening; ${show((egressGbPerMonth * 1e9) / screeningsPerMonth)} bytes per screening including empty polls`,
+      `levers, as shares of the load at the peak: ${Object.entries(levers)
+        .map(([name, share]) => `${name} ${percent(share)}`)
+        .join(', ')}`,
       ...years
         .slice(assumed.growth > 0 ? 1 : years.length)
         .map(
