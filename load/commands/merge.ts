@@ -4,6 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { shortfall } from '../estimate/random.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
@@ -91,7 +92,7 @@ export function mergeParts(parts: readonly Part[]) {
     errorRate,
     /** Whether the SLO of the shared run held; absent without one. */
     held: shared && isInTime && errorRate <= shared.errorRate,
-    void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared)),
+    void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts)),
   };
 }
 
@@ -110,10 +111,14 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
 /** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
 const MAX_LAG = 0.5;
 
-function voidReason(parts: readonly Part[], { parts: count, p99Ms }: SharedPart): string | undefined {
+function voidReason(
+  parts: readonly Part[],
+  { parts: count, due = 0, p99Ms }: SharedPart,
+  counts: Part['counts'],
+): string | undefined {
   if (parts.length < count) return `${parts.length} of ${count} parts are there`;
   const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
-  return lag > p99Ms * MAX_LAG
-    ? `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`
-    : undefined;
+  if (lag > p99Ms * MAX_LAG)
+    return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
+  return shortfall(due, counts);
 }

@@ -28,38 +28,29 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
   return due;
 }
 
-/** Longer runs repeat a block of this many arrivals, so that memory is bounded. */
-const LONGEST_BLOCK = 100_000;
+/** k6's arrival rates may be one request short at each end of a phase, and on each runner. */
+const ROUNDING = 4;
 
-/** The arrivals of a run; a spike multiplies the rate in the second third. `keep`: how k6 shares the moments. */
-export function openArrivals(
-  run: {
-    readonly seed: number;
-    readonly requestsPerSecond: number;
-    readonly seconds: number;
-    readonly spikeFactor?: number;
-  },
-  keep = (create: () => number[]): readonly number[] => create(),
-) {
-  const { seed, requestsPerSecond: rate, seconds, spikeFactor } = run;
-  const blocks = spikeFactor === undefined ? Math.ceil((rate * seconds) / LONGEST_BLOCK) : 1;
-  const blockMs = (seconds * 1000) / blocks;
-  const moments = keep(() =>
-    spikeFactor === undefined
-      ? poissonArrivals(seed, rate, blockMs / 1000)
-      : [1, spikeFactor, 1].flatMap((times, third) =>
-          poissonArrivals(seed + third, rate * times, seconds / 3).map((at) => at + (third * blockMs) / 3),
-        ),
-  );
-  // Read once: in k6, the moments are shared by all VUs, and each access to them costs.
-  const { length } = moments;
-  const count = blocks * length;
-  return {
-    count,
-    /** Milliseconds since the start of the run; undefined beyond the last arrival. */
-    dueMs: (index: number): number | undefined =>
-      index < count ? Math.floor(index / length) * blockMs + moments[index % length]! : undefined,
-  };
+/** The minimum number of requests due in a run; a spike multiplies the rate in the second third. */
+export function dueCount(run: {
+  readonly requestsPerSecond: number;
+  readonly seconds: number;
+  readonly spikeFactor?: number;
+  readonly parts?: number;
+}): number {
+  const { requestsPerSecond, seconds, spikeFactor = 1, parts = 1 } = run;
+  return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
+}
+
+/** Tolerated share of due requests that the generator did not start before its end. */
+const SHORTFALL = 0.01;
+
+/** Why a run is void: due requests were never started. Dropped iterations found no free VU, which is another reason. */
+export function shortfall(due: number, counts: Readonly<Record<string, number>>): string | undefined {
+  const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
+  return short > SHORTFALL * due
+    ? `generator overload: ${short} of ${due} requests were never started`
+    : undefined;
 }
 
 /** The number of virtual users for a rate: twice as many as are busy while answers take as long as the SLO allows. */

@@ -4,17 +4,8 @@
  * constant rate for a long time (-e DURATION=1h) · spike: a multiple of the rate (-e SPIKE_FACTOR=5) in the second
  * third
  */
-import {
-  anywhere,
-  arrivalsOf,
-  arrive,
-  atHead,
-  LEAD_MS,
-  openScenario,
-  type StartPage,
-  waitUntilDue,
-} from './lib/arrivals.ts';
-import { readConfig, type Rules, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
+import { anywhere, arrive, atHead, openArrivals, waitUntilDue, type StartPage } from './lib/arrivals.ts';
+import { readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
 import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const DEFAULTS: Readonly<Record<string, Parameters<typeof readConfig>[0]>> = {
@@ -22,37 +13,36 @@ const DEFAULTS: Readonly<Record<string, Parameters<typeof readConfig>[0]>> = {
   poll: { requestsPerSecond: 20, seconds: 30 },
   soak: { requestsPerSecond: 20, seconds: 120 },
   spike: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
-  // One step of `capacity`, without thresholds.
-  arrivals: {},
 };
 if (!DEFAULTS[name])
   throw new Error(`-e SCENARIO=${name}: one of ${Object.keys(DEFAULTS).join(', ')} is expected`);
 
 const config = readConfig({ scenario: name, ...DEFAULTS[name] });
 const { p99Ms, errorRate } = config;
-const arrivals = arrivalsOf(config);
 
 export const options = {
   ...SETUP,
-  scenarios: { [name]: openScenario(config, arrivals) },
-  thresholds: thresholdsOf(config, rulesOf(name)),
+  scenarios: { [name]: openArrivals(config) },
+  thresholds: thresholdsOf(
+    config,
+    name === 'spike'
+      ? {
+          // A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again.
+          findings: ['count<1'],
+          errors: ['count<1'],
+          'page_ms{phase:after}': [`p(99)<${p99Ms}`],
+          'http_req_failed{phase:after}': [`rate<=${errorRate}`],
+        }
+      : {
+          page_ms: [`p(99)<${p99Ms}`],
+          ...served(config),
+          // A 401 under load means that the client renewed a token too late, or that a clock is wrong.
+          unauthenticated: ['count<1'],
+        },
+  ),
 };
 
-function rulesOf(scenario: string): Rules {
-  if (scenario === 'arrivals') return {};
-  // A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again.
-  if (scenario === 'spike')
-    return {
-      findings: ['count<1'],
-      errors: ['count<1'],
-      'page_ms{phase:after}': [`p(99)<${p99Ms}`],
-      'http_req_failed{phase:after}': [`rate<=${errorRate}`],
-    };
-  // A 401 under load means that the client renewed a token too late, or that a clock is wrong.
-  return { page_ms: [`p(99)<${p99Ms}`], ...served(config), unauthenticated: ['count<1'] };
-}
-
-export const setup = (): SetupData => runSetup(config, LEAD_MS);
+export const setup = (): SetupData => runSetup(config);
 
 // In outage tests, one traversal in four is a poll at the end of the window.
 const pollShare = name === 'poll' ? 1 : config.outages ? 0.25 : 0;
@@ -60,6 +50,5 @@ const start: StartPage = (data, draw, client) =>
   (draw() < pollShare ? atHead : anywhere)(config)(data, draw, client);
 
 export default function (data: SetupData): void {
-  const request = waitUntilDue(config, data, arrivals);
-  if (request) arrive(config, data, start, request);
+  arrive(config, data, start, waitUntilDue(config));
 }

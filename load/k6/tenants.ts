@@ -4,7 +4,7 @@
  */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import { arrivalsOf, LEAD_MS, openScenario, waitUntilDue } from './lib/arrivals.ts';
+import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
 import { type Client, mint, type PageRequest } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
@@ -14,7 +14,7 @@ const config = readConfig();
 const { seconds } = config;
 const { pollSeconds, backfills, tokensPerSecond } = config.tenants!;
 /** Tenants poll independently, so that their polls form a Poisson process. */
-const arrivals = arrivalsOf(config);
+const due = dueMoments(config);
 
 const duration = `${seconds}s`;
 const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s' };
@@ -31,13 +31,13 @@ export const options = {
   // After a poll interval of a minute, servers have usually closed the idle connection.
   noVUConnectionReuse: true,
   scenarios: {
-    polls: { ...openScenario(config, arrivals), exec: 'poll' },
+    polls: { ...precomputedArrivals(config, due), exec: 'poll' },
     ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
   thresholds: thresholdsOf(config, {}),
 };
 
-export const setup = (): SetupData => runSetup(config, LEAD_MS);
+export const setup = (): SetupData => runSetup(config, 500);
 
 let clientOfVu: Client | undefined;
 const own = (data: SetupData): Client =>
@@ -52,7 +52,7 @@ function pollWindow({ window }: SetupData, client: Client, leftMs: number): Page
 }
 
 export function poll(data: SetupData): void {
-  const dueRequest = waitUntilDue(config, data, arrivals);
+  const dueRequest = waitForMoment(config, data, due);
   if (!dueRequest) return;
   const { dueAtMs, schedulerLagMs } = dueRequest;
   const dueMs = dueAtMs - data.startAtMs;

@@ -1,17 +1,16 @@
 /** Open arrivals at the token endpoint. One client mints rarely (section 5.6), but many clients together mint often. */
 import exec from 'k6/execution';
-import { arrivalsOf, LEAD_MS, openScenario, waitUntilDue } from './lib/arrivals.ts';
+import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
 import { countToken, mint } from './lib/client.ts';
 import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { write } from './lib/record.ts';
 
 const config = readConfig({ scenario: 'token', requestsPerSecond: 20, seconds: 30 });
-const arrivals = arrivalsOf(config);
 
 export const options = {
   ...SETUP,
-  scenarios: { token: openScenario(config, arrivals) },
+  scenarios: { token: openArrivals(config) },
   thresholds: thresholdsOf(config, {
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],
@@ -20,13 +19,11 @@ export const options = {
 
 export function setup(): Pick<SetupData, 'startAtMs'> {
   refuseShortcuts();
-  return { startAtMs: Date.now() + LEAD_MS };
+  return { startAtMs: Date.now() };
 }
 
-export default function (data: Pick<SetupData, 'startAtMs'>): void {
-  const request = waitUntilDue(config, data, arrivals);
-  if (!request) return;
-  const { dueAtMs, schedulerLagMs } = request;
+export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
+  const { dueAtMs, schedulerLagMs } = waitUntilDue(config);
   const client = exec.scenario.iterationInTest % config.clients.length;
   const sentAtMs = Date.now();
   let status = 200;
@@ -37,7 +34,7 @@ export default function (data: Pick<SetupData, 'startAtMs'>): void {
   }
   const serviceMs = Date.now() - sentAtMs;
   const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
-  const dueMs = dueAtMs - data.startAtMs;
+  const dueMs = dueAtMs - startAtMs;
   if (sharedRun) countToken(config, latencyMs, status === 200);
   if (config.records) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs, client });
 }

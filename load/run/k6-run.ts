@@ -43,7 +43,7 @@ export const K6_OFFLINE = {
 /** Path of a script, or of the script of a scenario. */
 export const scriptPath = (name: string): string =>
   fileURLToPath(
-    new URL(`../k6/${/^(arrivals|smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
+    new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
   );
 
 /** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */

@@ -45,7 +45,17 @@ const arrival = (dueMs: number, status: number, latencyMs: number): ArrivalRecor
   kind: 'arrival',
   ...{ dueMs, status, latencyMs, serviceMs: latencyMs, schedulerLagMs: 5, client: 0 },
 });
+const samples = Array.from({ length: 26 }, (_, index) =>
+  index < 12 ? arrival(index * 115, 200, 3000) : arrival(index * 115, 0, index < 14 ? 10_000 : 13_000),
+);
+const counts = { pages: 14, dropped_iterations: 12 };
+const summary = { seconds: 19, counts, histogram: {}, thresholds: {} };
 const atRest = (busy: number) => ({ waiting: 0, stolen: 0, throttled: 0, busy });
+
+test('reports a run with dropped requests as void if the machine was busy before it', () => {
+  expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(1))).toMatchObject({ remedy: 'passing' });
+  expect(overloadOf({ summary, oneIn: 1 }, samples, 5, SLO, atRest(0.1))).toBeUndefined();
+});
 
 /** By tuned constant: a factor with which the run is not void, and latency of the late answers, lag, and the run. */
 const VOID: Readonly<

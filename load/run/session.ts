@@ -4,11 +4,11 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { enoughVUs, judgedShare, openArrivals } from '../estimate/random.ts';
+import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '../estimate/random.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
-import { Connections, overloadOf } from './overload.ts';
+import { Connections, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './target.ts';
 
@@ -120,7 +120,7 @@ export class Session {
       ca: this.prepared.target.ca,
       judge: (sample) => this.judge.judge(sample),
       // Steps are short and may overload the target on purpose; outages end by themselves.
-      progress: STEPS.includes(script) || config.outages ? undefined : trackProgress(config, this.tell),
+      progress: PRECOMPUTED.includes(script) || config.outages ? undefined : trackProgress(config, this.tell),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -184,7 +184,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = overloadOf(run, samples, schedulerLagP99Ms, slo, atRest);
+      const found = shortfallOf(run, config) ?? overloadOf(run, samples, schedulerLagP99Ms, slo, atRest);
       if (!found) {
         const answered = samples.filter(({ status }) => status !== 0);
         this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
@@ -206,16 +206,33 @@ export class Session {
   }
 }
 
-/** Scripts of searches. */
-const STEPS = ['arrivals', 'tenants'];
+/** Scripts with precomputed due moments; in the others k6 schedules them. */
+const PRECOMPUTED = ['arrivals', 'tenants'];
 
-/** Adds due requests without a record as failed: the run ended first. They are the last ones. */
+function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefined {
+  const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
+  const reason = shortfall(due, summary?.counts ?? {});
+  return reason === undefined ? undefined : { reason, remedy: 'passing' };
+}
+
+/** Adds due requests without a record as failed: the run ended first, or no VU was free. */
 function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): ArrivalRecord[] {
+  const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
   const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
-  const { count, dueMs } = openArrivals(config);
-  const lost: ArrivalRecord[] = [];
-  for (let index = samples.length * oneIn; samples.length > 0 && index < count; index += oneIn)
-    lost.push({ kind: 'arrival', dueMs: dueMs(index)!, ...common });
-  return [...samples, ...lost].sort((a, b) => a.dueMs - b.dueMs);
+  const kind = 'arrival' as const;
+  return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
+}
+
+/** Due moments of lost requests: exact for precomputed ones, otherwise evenly spread over the run. */
+function lostMoments(samples: readonly ArrivalRecord[], config: LoadConfig, oneIn: number): number[] {
+  const { scenario, seed, requestsPerSecond, seconds } = config;
+  if (PRECOMPUTED.includes(scenario)) {
+    const due = poissonArrivals(seed, requestsPerSecond, seconds);
+    if (samples.length >= due.length) return [];
+    const seen = new Set(samples.map((one) => one.dueMs));
+    return due.filter((dueMs) => !seen.has(dueMs));
+  }
+  const lost = Math.max(0, Math.floor(dueCount(config) / oneIn) - samples.length);
+  return Array.from({ length: lost }, (_, index) => ((index + 0.5) / lost) * seconds * 1000);
 }

@@ -7,7 +7,7 @@ import type { Scenario } from 'k6/options';
 import { clientOf, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { openArrivals, randomSource } from '../../estimate/random.ts';
+import { poissonArrivals, randomSource } from '../../estimate/random.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
@@ -21,23 +21,41 @@ const SPIKE = [
   ['after', Infinity],
 ] as const;
 
-/** The due moments of a script. k6 would pace arrivals evenly, which is easier on a queue than independent callers. */
-export const arrivalsOf = (config: LoadConfig) =>
-  openArrivals(config, (create) => new SharedArray('due moments', create));
+const MAX_WAITING_VUS = 200;
 
-type Arrivals = ReturnType<typeof arrivalsOf>;
+/**
+ * k6 paces arrival rates evenly, which is easier on a queue than independent callers. Each iteration therefore waits
+ * a random time of up to some seconds. A VU is occupied meanwhile, so the time is shorter at high rates.
+ */
+const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
+  Math.min(5, seconds / 20, Math.min(MAX_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
 
-/** Each iteration waits for the moment of its number. */
-export const openScenario = (config: LoadConfig, { count }: Arrivals): Scenario => ({
-  executor: 'shared-iterations',
-  vus: config.vus,
-  iterations: Math.max(count, config.vus),
-  maxDuration: `${Math.ceil(config.seconds + 3 * config.timeoutSeconds + 30)}s`,
-  ...(config.spikeFactor === undefined ? { tags: { phase: 'even' } } : {}),
-});
-
-/** Time between the setup and the first arrivals, in which the VUs start. */
-export const LEAD_MS = 500;
+export function openArrivals(config: LoadConfig): Scenario {
+  const { requestsPerSecond, spikeFactor = 1, seconds, parts = 1 } = config;
+  const spread = spreadSeconds(config);
+  // k6 requires integers.
+  const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
+  const part = (of: number): string => `${Math.max(1000, Math.round(seconds * 1000)) / of}ms`;
+  const waiting = Math.ceil(requestsPerSecond * spikeFactor * spread);
+  const common = {
+    timeUnit: '1000s',
+    preAllocatedVUs: Math.max(config.vus + waiting, config.clients.length, parts),
+    gracefulStop: `${Math.ceil(spread + 3 * config.timeoutSeconds)}s`,
+  };
+  if (config.spikeFactor === undefined)
+    return {
+      executor: 'constant-arrival-rate',
+      rate: rate(1),
+      duration: part(1),
+      tags: { phase: 'even' },
+      ...common,
+    };
+  const stages = [1, spikeFactor, 1].flatMap((times) => [
+    { target: rate(times), duration: '0s' },
+    { target: rate(times), duration: part(3) },
+  ]);
+  return { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common };
+}
 
 interface DueRequest {
   readonly dueAtMs: number;
@@ -46,28 +64,54 @@ interface DueRequest {
   readonly draw: () => number;
 }
 
+/** One source of random numbers per VU. */
+let drawOfVu: (() => number) | undefined;
+
+/** Waits until this iteration's request is due. */
+export function waitUntilDue(config: LoadConfig): DueRequest {
+  const calledAtMs = Date.now();
+  const draw = (drawOfVu ??= randomSource(config.seed * 7919 + exec.vu.idInTest));
+  const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
+  sleep((dueAtMs - calledAtMs) / 1000);
+  if (config.spikeFactor !== undefined) {
+    const time = (dueAtMs - exec.scenario.startTime) / (config.seconds * 1000);
+    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => time < end)![0];
+  }
+  const schedulerLagMs = Math.max(0, Date.now() - dueAtMs);
+  lag?.add(schedulerLagMs);
+  return { dueAtMs, schedulerLagMs, draw };
+}
+
+/** Precomputed due moments: a step is short, and needs an exact rate with few VUs. */
+export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
+  new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
+
+export const precomputedArrivals = (config: LoadConfig, due: readonly number[]): Scenario => ({
+  executor: 'shared-iterations',
+  vus: config.vus,
+  iterations: Math.max(due.length, config.vus),
+  maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
+});
+
 let scenario: typeof exec.scenario | undefined;
 
-/** Waits until this iteration's request is due; undefined if it has none. */
-export function waitUntilDue(
-  { seed, seconds, spikeFactor }: LoadConfig,
-  { startAtMs }: Pick<SetupData, 'startAtMs'>,
-  { dueMs }: Arrivals,
+/** Waits until this iteration's precomputed moment; undefined if it has none. */
+export function waitForMoment(
+  { seed }: LoadConfig,
+  { startAtMs }: SetupData,
+  due: readonly number[],
 ): DueRequest | undefined {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
-  const due = dueMs(iteration);
-  if (due === undefined) return undefined;
-  const dueAtMs = startAtMs + due;
+  const dueMs = due[iteration];
+  if (dueMs === undefined) return undefined;
+  const dueAtMs = startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
-  if (spikeFactor !== undefined)
-    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => due < end * seconds * 1000)![0];
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  lag?.add(schedulerLagMs);
-  return { dueAtMs, schedulerLagMs, draw: randomSource(seed * 7919 + iteration) };
+  return { dueAtMs, schedulerLagMs, draw: () => randomSource(seed * 7919 + iteration)() };
 }
 
 /** Returns the first page of a VU's next traversal. */

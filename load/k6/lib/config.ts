@@ -171,14 +171,16 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
 }
 
 /**
- * Limits failed requests (also 429 and failed token requests); aborts a run in which 90 % of the requests fail.
+ * Limits failed requests (also 429 and failed token requests) and dropped iterations; aborts a run in which 90 % of
+ * the requests fail.
  */
-export const served = ({ errorRate }: LoadConfig): Rules => ({
+export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
   findings: ['count<1'],
   http_req_failed: [
     `rate<=${errorRate}`,
     { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' },
   ],
+  dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
 /** Metrics that the kit judges itself by the records. */
