@@ -1,6 +1,6 @@
 /** Faults that need a rare combination of factors, or affect one answer in many. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compareInstants, instant } from '../../engine/data/instant.ts';
+import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import {
   answering,
   emptyPage,
@@ -63,6 +63,14 @@ function onceAYear(edge: 'from' | 'to', timeZone: string, hours: 1 | -1): Server
 }
 
 export const rarePlaces: readonly Fault[] = [
+  ...fails({ '4.2-window': /only items in \[/ })({
+    'a to at a local midnight includes the following day': rows({
+      ends: (row, { from, to, raw }) => {
+        const isDay = /T00:00:00(\.0*)?[+-]/.test(raw.get('to') ?? '') && compareInstants(from, to) < 0;
+        return compareInstants(row.at, isDay ? shift(to, 86_400n, 0) : to) < 0;
+      },
+    }),
+  }),
   ...fails({ '4.2-window': /no item before|no item at or after|item \d+ at|is missing/ })({
     'the first of two equal hours in Berlin is the second in to': onceAYear('to', 'Europe/Berlin', 1),
     'the second of two equal hours in Berlin is the first in to': onceAYear('to', 'Europe/Berlin', -1),

@@ -328,6 +328,19 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a quote in a scope is 500': crashing('scope', /['"]/),
     'a scope beyond 16 bits is 500': crashing('scope', /[^\0-\uffff]/u),
     'a JSON array is 500': refusing('500 server_error', (_, { body }) => body.toString().startsWith('[')),
+    'a form in an unknown charset is 500': refusing('500 server_error', (_, { headers }) =>
+      /charset=(?!utf-8)/i.test(headers['content-type'] ?? ''),
+    ),
+    'a multipart form without its boundary is 500': refusing(
+      '500 server_error',
+      (_, { headers }) => headers['content-type'] === 'multipart/form-data',
+    ),
+    'Basic that is no Base64 is 500': refusing('500 server_error', (_, { headers }) =>
+      /^Basic .*[^\w+/=]/.test(headers['authorization'] ?? ''),
+    ),
+    'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
+      body.includes('__proto__'),
+    ),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
