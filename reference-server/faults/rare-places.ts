@@ -89,6 +89,9 @@ export const rarePlaces: readonly Fault[] = [
       const to = windowOf(query)[1];
       return authorizationOf(request) !== '' && to?.seconds === 0n && to.fraction === '';
     }),
+    'a to that is rounded up to the year 10000 is refused': answering('400 invalid_request', (query) =>
+      /^9999-12-31T23:59:59\.9{7}/.test(query.get('to') ?? ''),
+    ),
   }),
   ...fails({ '4.2-r4-order': /ascending|comes first/ })({
     'last pages are reversed for a path in capitals': pages((page, query, _, request) => {
