@@ -167,11 +167,14 @@ test(
 
 const SECONDS_A_DAY = 86_400n;
 
-/** At which the day begins, in UTC. */
-const midnightOf = ({ seconds }: Instant): Instant => ({
-  seconds: seconds - (((seconds % SECONDS_A_DAY) + SECONDS_A_DAY) % SECONDS_A_DAY),
-  fraction: '',
-});
+/** At which the day begins, by default in UTC. */
+const midnightOf = ({ seconds }: Instant, offsetMinutes = 0): Instant => {
+  const local = seconds + 60n * BigInt(offsetMinutes);
+  return {
+    seconds: seconds - (((local % SECONDS_A_DAY) + SECONDS_A_DAY) % SECONDS_A_DAY),
+    fraction: '',
+  };
+};
 
 const isInLastSecond = (at: Instant): boolean =>
   at.seconds - midnightOf(at).seconds === SECONDS_A_DAY - 1n && Number(at.fraction) > 0;
@@ -191,12 +194,13 @@ test(
     );
     if (items.length === 1) await kit.page(widely(windowOf(items)));
     // A day, as a daily job asks for it: a server may take midnight for the whole day that follows.
-    const dayBefore = (at: Instant): Instant => shift(midnightOf(at), -SECONDS_A_DAY, 0);
-    const item = items.find(({ at }) => !sameInstant(midnightOf(at), at) && isMovable(dayBefore(at)));
-    if (item)
-      await kit.page(
-        widely({ from: formatInstant(dayBefore(item.at)), to: formatInstant(midnightOf(item.at)) }),
-      );
+    for (const offsetMinutes of [0, 330]) {
+      const midnight = (at: Instant): Instant => midnightOf(at, offsetMinutes);
+      const dayBefore = (at: Instant): Instant => shift(midnight(at), -SECONDS_A_DAY, 0);
+      const item = items.find(({ at }) => !sameInstant(midnight(at), at) && isMovable(dayBefore(at)));
+      const spell = (at: Instant): string => formatInstant(at, offsetMinutes === 0 ? {} : { offsetMinutes });
+      if (item) await kit.page(widely({ from: spell(dayBefore(item.at)), to: spell(midnight(item.at)) }));
+    }
     // A day as a person writes it: a server may include all of its last second.
     const last = items.find(({ at }) => isInLastSecond(at) && isMovable(midnightOf(at)));
     if (last)

@@ -125,6 +125,10 @@ test(
     for (const text of [
       ...['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })],
       `${nothing}.${nothing}.${nothing}`,
+      // An encrypted token has five parts.
+      `${encodePart({ alg: 'dir', enc: 'A256GCM' })}..a.b.c`,
+      // Members of other types than those that verifiers read before they verify.
+      `${encodePart({ alg: 256, kid: 1, crit: 'kit' })}.${encodePart({ aud: 1, exp: 'never' })}.a`,
     ]) {
       await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
     }

@@ -5,16 +5,17 @@ import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
-import { orderedItems, pageOf } from '../engine/client/page.ts';
+import { orderedItems, pageOf, SOME_WINDOW } from '../engine/client/page.ts';
 import { readToken, type Token } from '../engine/client/token.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
-import { SupplyUnusable, Untested } from '../engine/errors.ts';
+import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -136,6 +137,8 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   const { secondTenant, notOnboarded } = kit.target.clients;
   const other = secondTenant && (await kit.tenantOf('secondTenant'));
   const gone = notOnboarded && (await kit.tenantOf('notOnboarded').catch(() => undefined));
+  const own = await kit.tenantOf();
+  const expired = await unlessUntested(expiredBearer(kit));
   const { search } = new URL(page().url);
   const others = await otherPages(kit, search);
   let minted: Token | undefined;
@@ -169,6 +172,7 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
           {
             ...{ name: "the second tenant's token request", id, afterExpected: heals('200 with a token') },
             request: () => kit.client.tokenRequest(kit.client.validForm('secondTenant')),
+            during: () => 'right',
             after: (exchange: Exchange): Verdict => (readToken(exchange) ? 'right' : 'not yet'),
           } satisfies Probe,
         ]
@@ -194,6 +198,20 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
           '5-tampered',
           'a request with an altered token: 401',
           () => ({ ...page(), authorization: bearerOf([head, payload, half], 'signature altered') }),
+        ],
+        ...(expired
+          ? [
+              [
+                '5-expired',
+                'a request with an expired token: 401',
+                () => ({ ...page(), authorization: expired }),
+              ] as const,
+            ]
+          : []),
+        [
+          '4.2-r2-inverted',
+          'a window with to earlier than from: 400',
+          () => kit.request(own, { from: SOME_WINDOW.to, to: SOME_WINDOW.from }),
         ],
         [
           '5-forbidden-unknown',
@@ -305,6 +323,8 @@ test(
       '4.1-success',
       '5-missing',
       '5-tampered',
+      '5-expired',
+      '4.2-r2-inverted',
       '5-forbidden-unknown',
       '5-forbidden',
       '7.2-not_found',

@@ -3,7 +3,7 @@
  * the keyset queries.
  */
 import { expect } from '@playwright/test';
-import { MALFORMED_TIMES } from '../../specs/7.2-rest-errors.spec.ts';
+import { MALFORMED_TIMES } from '../run/rules/malformed-times.ts';
 import type { Connections } from '../../reference-server/store/connections.ts';
 import { test as base } from '../../reference-server/testing.ts';
 import { fc } from '../../fixtures/own-tests/tiers.ts';

@@ -13,7 +13,16 @@ import {
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, cookieOf, trusted, cachedBy, payloadOf, tokenOf, verifying } from './bearer.ts';
+import {
+  authorizationOf,
+  cookieOf,
+  trusted,
+  cachedBy,
+  payloadOf,
+  tokenOf,
+  verifying,
+  headerOf,
+} from './bearer.ts';
 import { REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, '4.2-r3-one-tenant']);
@@ -77,6 +86,11 @@ export const authentication: readonly Fault[] = [
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
+    'an encrypted token is 500': onHeader(/^Bearer ([^.]*\.){4}[^.]*$/, '500 internal_error'),
+    'an alg that is no string is 500': answering('500 internal_error', (_, request) => {
+      const { alg } = headerOf(tokenOf(request));
+      return alg !== undefined && typeof alg !== 'string';
+    }),
     'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
       /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
     ),

@@ -11,6 +11,7 @@ import {
   refusal,
 } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
+import { payloadOf, tokenOf } from './bearer.ts';
 import { REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
 import { nextPath } from './next.ts';
 
@@ -61,10 +62,10 @@ const hasNoPageSize: Matches = (request) => isScreenings(request) && !queryOf(re
 
 /** Replaces answers of one status; pages become 503. */
 const replacing =
-  (status: number, odd: () => ServiceAnswer): Odd =>
+  (status: number, odd: () => ServiceAnswer, where: Matches = () => true): Odd =>
   async (request, next) => {
     const answer = await next(request);
-    if (answer.status === status && !isAnonymous(request)) return odd();
+    if (answer.status === status && !isAnonymous(request) && where(request)) return odd();
     return answer.status === 200 && isScreenings(request) ? unavailable() : answer;
   };
 
@@ -115,6 +116,10 @@ export const outages: readonly Fault[] = [
   }),
   ...fails({ '4.1-success': /200.*401 .*invalid_client/ })({
     'during an outage right credentials are invalid_client': during(isTokenRequest, invalidClient),
+    'during an outage the second client is invalid_client': during(
+      (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
+      invalidClient,
+    ),
   }),
   ...fails({ '5-missing': /401.*200/ })({
     'during an outage requests need no token': during(isAnonymous, emptyPage),
@@ -125,6 +130,19 @@ export const outages: readonly Fault[] = [
   }),
   ...fails({ '5-forbidden-unknown': /unknown tenant: 403.*200/ })({
     'during an outage tenants are not compared': during(isScreenings, replacing(403, emptyPage)),
+  }),
+  ...fails({ '5-expired': /expired token: 401.*200/ })({
+    'during an outage tokens do not expire': during(
+      isScreenings,
+      replacing(
+        401,
+        emptyPage,
+        (request) => (payloadOf(tokenOf(request))?.exp ?? Infinity) < Date.now() / 1000,
+      ),
+    ),
+  }),
+  ...fails({ '4.2-r2-inverted': /to earlier than from: 400.*200/ })({
+    'during an outage to earlier than from is an empty page': during(isScreenings, replacing(400, emptyPage)),
   }),
   ...fails({ '7.1-invalid_client-secret': /wrong client_secret: 401.*200/ })({
     'during an outage client_secrets are not compared': during(

@@ -1,6 +1,6 @@
 /** Faults that need a rare combination of factors, or affect one answer in many. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { instant, type Instant } from '../../engine/data/instant.ts';
+import { compareInstants, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   answering,
   emptyPage,
@@ -44,6 +44,14 @@ const inBerlin = ({ seconds }: Instant): string =>
   new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone: 'Europe/Berlin' });
 
 export const rarePlaces: readonly Fault[] = [
+  ...fails({ '4.2-window': /only items in \[/ })({
+    'a to at a local midnight includes the following day': rows({
+      ends: (row, { from, to, raw }) => {
+        const isDay = /T00:00:00(\.0*)?[+-]/.test(raw.get('to') ?? '') && compareInstants(from, to) < 0;
+        return compareInstants(row.at, isDay ? shift(to, 86_400n, 0) : to) < 0;
+      },
+    }),
+  }),
   ...fails({ '4.2-window': /no item before|no item at or after|item \d+ at|is missing/ })({
     'the first of two equal hours in Berlin is the second in to': rows({
       read: (text, name) => {
@@ -58,6 +66,9 @@ export const rarePlaces: readonly Fault[] = [
       const to = windowOf(query)[1];
       return authorizationOf(request) !== '' && to?.seconds === 0n && to.fraction === '';
     }),
+    'a to that is rounded up to the year 10000 is refused': answering('400 invalid_request', (query) =>
+      /^9999-12-31T23:59:59\.9{7}/.test(query.get('to') ?? ''),
+    ),
   }),
   ...fails({ '4.2-r5-exactly-once': /twice on one page/ })({
     'the last item of a short page is repeated for a path in capitals': pages((page, query, _, request) => {

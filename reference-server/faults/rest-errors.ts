@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { CODES } from '../../engine/checks/errors.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import {
+  accepting,
   answering,
   emptyPage,
   isScreenings,
@@ -123,6 +124,9 @@ export const restErrors: readonly Fault[] = [
     'reads digits of every script': time(/\p{Nd}/gu, (digit) => String(digit.codePointAt(0)! & 15)),
     'a NUL ends a time': time(/\0.*/s, ''),
   }),
+  ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
+    'a from of 31 April is accepted': accepting('invalid_time_range', matching('from', /-04-31T/)),
+  }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'minute 60 of an offset is 500': crashing(matching('from', /[+-]\d\d:[6-9]\d$/)),
   }),
@@ -154,6 +158,11 @@ export const restErrors: readonly Fault[] = [
     'a NUL in a parameter is 500': crashing((_, { path }) => path.includes('%00')),
     'the last day of the year 9999 is 500': crashing(matching('to', /^9999-12-31/)),
     'a second from_id is 500': crashing((query) => query.getAll('from_id').length > 1),
+    'a second to is 500': crashing((query) => query.getAll('to').length > 1),
+    'a list of page sizes is 500': crashing((query) => query.has('pageSize[]')),
+    'a letter beyond ASCII in Authorization is 500': crashing((_, { headers }) =>
+      /[^\0-\x7f]/.test(headers['authorization'] ?? ''),
+    ),
     'a GET without a query is 500': crashing(
       (_, { method, path }) => method === 'GET' && !path.includes('?'),
     ),

@@ -218,6 +218,12 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
+    'Basic that is no Base64 is 500': refusing('500 server_error', (_, { headers }) =>
+      /^Basic .*[^\w+/=]/.test(headers['authorization'] ?? ''),
+    ),
+    'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
+      body.includes('__proto__'),
+    ),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],

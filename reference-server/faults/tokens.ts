@@ -20,7 +20,7 @@ import { authorizationOf } from './bearer.ts';
 import { PAGES, TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
 import { formOf, refusing } from './forms.ts';
 
-const { fails, failsFull } = theme([
+const { fails, failsFull, failsLater } = theme([
   ...TOKEN_CLAIMS,
   ...TOKEN_REFUSALS,
   ...PAGES,
@@ -147,6 +147,17 @@ export const tokens: readonly Fault[] = [
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
     'token responses are the HTML of a sign-in page': tokenAnswers(() =>
       withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
+    ),
+  }),
+  ...failsLater({ '4.1-content-type': /application\/json.*form-urlencoded/ })({
+    'token responses are forms where Accept names no JSON': tokenAnswers((answer, { headers }) =>
+      headers['accept']?.includes('json')
+        ? answer
+        : withHeader(
+            { ...answer, body: 'access_token=x&token_type=Bearer' },
+            'content-type',
+            'application/x-www-form-urlencoded',
+          ),
     ),
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({

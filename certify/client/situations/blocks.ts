@@ -55,20 +55,36 @@ export function tied(): Screening[] {
   );
 }
 
-/** Consecutive ids that are equal as doubles, in ties. */
+/** Consecutive ids that are equal as doubles, in ties; the last one of the first page is rounded up. */
 export const large = (): Screening[] =>
   Array.from({ length: 24 }, (_, index) =>
-    screening(9_007_199_254_740_991n + BigInt(index), at(60 * Math.floor(index / 8))),
+    screening(9_007_199_254_740_994n + BigInt(index), at(60 * Math.floor(index / 8))),
   );
 
 const OFFSETS_MINUTES = [120, -420, 330, undefined, 765];
 
+/** To the microsecond, and no finer: many languages have no finer times. */
+export const FRACTIONAL_WINDOW: Window = {
+  from: '2026-02-28T19:00:00.000001-05:00',
+  to: '2026-04-01T05:30:00.500001+05:30',
+};
+
+/** A screening at `from`, one just before it, one just before `to`, one at `to`, and one some minutes later. */
+const AT_EDGES = [
+  screening(600n, '2026-03-01T00:00:00.000001Z'),
+  screening(900_003n, '2026-03-01T00:00:00Z'),
+  screening(601n, '2026-04-01T00:00:00.5Z'),
+  screening(900_004n, '2026-04-01T00:00:00.500001Z'),
+  screening(900_005n, '2026-04-01T00:10:00Z'),
+];
+
 /** Neighbours one nanosecond or one microsecond apart, with different offsets. */
 export function fractional(): Screening[] {
-  return Array.from({ length: 30 }, (_, index) => {
+  const neighbours = Array.from({ length: 30 }, (_, index) => {
     const time = instant(at(600 * Math.floor(index / 10), index % 2 ? 9 : 6, 1 + (index % 10)));
     return screening(BigInt(500 - index), spelt(time, OFFSETS_MINUTES[index % OFFSETS_MINUTES.length]));
   });
+  return [...neighbours, ...AT_EDGES];
 }
 
 /** Before and after the end of summer time: local times that occur twice, some of them written in UTC. */

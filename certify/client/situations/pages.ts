@@ -11,7 +11,7 @@ import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
-import { fractional, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
+import { fractional, FRACTIONAL_WINDOW, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
 
 const LOOK_AT_NEXT = [
   'the URL of the next request: links.next as it is, not put together from its parameters',
@@ -136,13 +136,13 @@ export const pagesSituations = situationsOf('4.2', {
     title: 'testTimes in any offset and to the nanosecond, and a window in offsets of its own, lose nothing',
     lookAt: [
       'the query: a + of an offset is sent as %2B',
-      'times on their way to the next request: no Date or float, which cut them to milliseconds',
+      'from, to and times on their way to the next request: no Date or float, which cut them to milliseconds',
       'deduplication: the key is the id and not the testTime',
     ],
     stage: () => ({
       ...usual(),
       screenings: fractional(),
-      window: { from: '2026-02-28T19:00:00.000000001-05:00', to: '2026-04-01T05:30:00.5+05:30' },
+      window: FRACTIONAL_WINDOW,
     }),
   },
   'summer-time-ends': {

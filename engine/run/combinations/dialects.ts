@@ -93,6 +93,14 @@ const withoutFurther: Change = (request) => ({
 
 export const PROTOCOL = 'protocol';
 
+const acceptDialect: Dialect = {
+  name: 'Accept',
+  ...headerLevels('accept', {
+    'Accept as documented': 'application/json',
+    'Accept as a list': 'application/json, text/plain;q=0.5, */*;q=0.1',
+  }),
+};
+
 export const DIALECTS: readonly Dialect[] = [
   {
     name: 'header names',
@@ -111,13 +119,7 @@ export const DIALECTS: readonly Dialect[] = [
     },
     of: ({ isAnonymous }) => `${isAnonymous ? 'without' : 'with'} User-Agent and X-Request-Id`,
   },
-  {
-    name: 'Accept',
-    ...headerLevels('accept', {
-      'Accept as documented': 'application/json',
-      'Accept as a list': 'application/json, text/plain;q=0.5, */*;q=0.1',
-    }),
-  },
+  acceptDialect,
   {
     name: 'Accept-Encoding',
     ...headerLevels('accept-encoding', {
@@ -174,6 +176,7 @@ export const toDialect =
 /** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
 const FORM = 'application/x-www-form-urlencoded';
 const REVERSED = 'fields in reverse';
+const ANY_TYPE = 'Accept: */*';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
 export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
@@ -182,6 +185,8 @@ export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
       .filter(({ name }) => name !== 'query')
       .map(({ name, levels }) => [name, Object.keys(levels)]),
   ),
+  // No Accept header is documented for this endpoint; curl sends this one.
+  Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
   form: ['fields as documented', REVERSED],
   type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
 });
@@ -194,7 +199,11 @@ export const toTokenDialect =
     return {
       ...plain,
       form: combination['form'] === REVERSED ? [...form].reverse() : form,
-      headers: { ...headers, 'content-type': combination['type']! },
+      headers: {
+        ...headers,
+        'content-type': combination['type']!,
+        ...(combination['Accept'] === ANY_TYPE ? { accept: '*/*' } : {}),
+      },
     };
   };
 
