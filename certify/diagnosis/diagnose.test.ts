@@ -160,7 +160,7 @@ for (const [title, results, expected] of [
     ['4.2-fractions-finer 4.2-window'],
   ],
   [
-    'whoever counts milliseconds takes bounds within one for the same',
+    'an item within a millisecond of a bound is selected wrongly where digits are cut',
     [
       {
         ...cutToMillis,

@@ -178,7 +178,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   },
   // A gateway that limits with another status writes a page of its own.
   { cause: /^7\.2-rate_limited$/, follow: /^7\.2-body$/, has: /^a rate limiter$/, except: /^answered 4/ },
-  // A token for a scope that nobody has names no scope, or this one.
+  // A token that is issued for an undefined scope names no scope, or that one.
   {
     cause: /^7\.1-invalid_scope$/,
     follow: /^2\.[12]-scope$/,

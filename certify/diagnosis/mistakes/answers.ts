@@ -86,8 +86,8 @@ Express: app.use((error, req, res, next) => …) as the last · ASP.NET: Invalid
       '7.2-body 7.2-invalid_request 7.2-invalid_time_range 7.2-page_size_out_of_range 4.2-from-required 4.2-to-required 7.2-unauthenticated 7.2-forbidden 7.2-not_found 5-missing 5-scheme 5-garbage 5-tampered 5-forged 5-forbidden 5-forbidden-unknown 7.1-body 7.1-invalid_request-missing 7.1-invalid_request-malformed 7.1-invalid_request-empty 7.2-no-unprovoked-5xx',
     when: /^(an HTML page|problem details|the body of a framework|answered 422)$/m,
   },
-  'a request that must be refused gets no answer': {
-    why: 'Valid requests are served, and others hang until the client gives up: connections and threads of both sides are held, and no client learns of its mistake. The handler decides to refuse and never ends the response, an exception is lost in a promise or a callback, or the limiter of refusals (a tarpit) waits longer than any client.',
+  'a request that must be rejected gets no answer': {
+    why: 'Valid requests are served, and others hang until the client gives up: connections and threads of both sides are held, and no client learns of its mistake. The handler rejects the request and never ends the response, an exception is lost in a promise or a callback, or the limiter of rejections (a tarpit) waits longer than any client.',
     fix: 'End the response on every path, and let one error handler answer what was thrown, also asynchronously.',
     right: `Express 4: app.get(path, (req, res, next) => handle(req, res).catch(next)) · Netty, Vert.x: response.end() on each branch`,
     breaks:
