@@ -168,7 +168,7 @@ test('a server that never answers a wrong token request fails the errors of sect
   const others = ['unsupported_grant_type', 'invalid_scope', 'unauthorized_client', 'invalid_grant'];
   const [cause, ...more] = report.diagnosis;
   expect([...cause!.findings].sort()).toEqual([...errors, ...others.map((name) => `7.1-${name}`)].sort());
-  expect(cause!.behavesLike[0]!.name).toBe('a request that must be refused gets no answer');
+  expect(cause!.behavesLike[0]!.name).toBe('a request that must be rejected gets no answer');
   expect(more).toEqual([]);
 });
 
