@@ -2,6 +2,7 @@
 import { noSuch } from '../../engine/target/usage.ts';
 import { THEMES } from '../faults/all.ts';
 import type { Behaviour, Fault } from '../faults/fault.ts';
+import { ALONE } from '../variants/alone.ts';
 import { GROUPS } from '../variants/all.ts';
 import { LIVE } from '../variants/live.ts';
 import type { Variant } from '../variants/variant.ts';
@@ -11,6 +12,7 @@ const LISTS: readonly (readonly [heading: string, all: readonly (Fault | Variant
   ...Object.entries({ ...GROUPS, 'of tenants that change': LIVE }).map(
     ([group, variants]) => [`allowed variants ${group}`, variants] as const,
   ),
+  ['allowed variants that take long to certify', ALONE],
 ];
 
 /** Throws a UsageError that suggests the nearest name. */

@@ -34,11 +34,14 @@ const FIRST = JSON.stringify(first);
 
 const pages: Readonly<Record<string, () => ServiceAnswer>> = {
   'HTML for every page': () => typed('<!doctype html><title>Sign in</title>', 'text/html'),
+  'an empty body for every page': () => typed(''),
   'invalid UTF-8 in every page': () =>
     typed(
       Buffer.concat([Buffer.from('{"items":[],"links":{},"x":"'), Buffer.from([0xff, 0xc0, 0x22, 0x7d])]),
     ),
   [`JSON ${DEEP} levels deep`]: () => typed(items(`${'['.repeat(DEEP)}${']'.repeat(DEEP)}`)),
+  [`a screening ${DEEP} levels deep`]: () =>
+    typed(items(FIRST.replace('}', `,"more":${'{"a":'.repeat(DEEP)}1${'}'.repeat(DEEP)}}`))),
   'a screening 450 levels deep': () =>
     typed(items(FIRST.replace('}', `,"more":${'{"a":'.repeat(445)}1${'}'.repeat(445)}}`))),
   'duplicate keys': () => typed(items(FIRST.replace('{', '{"id":9,"tenantId":"","testTime":0,'))),
@@ -51,7 +54,9 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
     ),
   'items of wrong types': () =>
     page([1, 'x', true, [], [[]], {}, { id: {}, tenantId: [], testTime: {} }, { id: '1', testTime: 1 }]),
+  'null items': () => page([null, null, first]),
   'items that is no array': () => json(200, { items: { 0: first, length: 1 }, links: [] }),
+  'a page that is an array': () => typed('[]'),
   'a screening of a million fields': () =>
     typed(items(FIRST.replace('}', `${Array.from({ length: MANY }, (_, i) => `,"f${i}":${i}`).join('')}}`))),
   'a testTime of a hundred thousand characters': () =>
@@ -73,9 +78,17 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
 
 const tokens: Readonly<Record<string, () => ServiceAnswer>> = {
   'a token that is no JWT': () => tokenAnswer('opaque'),
+  'a token with blanks and line ends': () => tokenAnswer('a b\r\nx-owned: 1'),
+  'a token of 1 MB': () => tokenAnswer('x'.repeat(1e6)),
   'a token whose exp has passed': () => tokenAnswer(token({ exp: 1 })),
+  'a token whose exp is 1e400': () =>
+    tokenAnswer(
+      `e30.${Buffer.from(`{"exp":1e400,"iat":-1e400,"tenant_id":"${TENANT}"}`).toString('base64url')}.AA`,
+    ),
   'a token with huge claims': () =>
     tokenAnswer(token({ scope: 'x '.repeat(20_000), sub: SPELL, iss: SPELL })),
+  'a token with claims of deep JSON': () =>
+    tokenAnswer(`e30.${Buffer.from('['.repeat(20_000)).toString('base64url')}.AA`),
   'a token for a tenant of another path': () =>
     tokenAnswer(token({ tenant_id: '../../../admin?x=#\r\nx-owned: 1' })),
   'expires_in of 1e400 and a token_type of markup': () =>

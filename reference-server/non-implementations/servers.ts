@@ -18,20 +18,24 @@ import {
 import { WAYS, WIRE } from './wire.ts';
 
 const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
+  '200 with an empty object': json(200, {}),
   '200 with a token and an empty page in one': json(200, {
     ...(JSON.parse(String(tokenAnswer().body)) as object),
     ...{ items: [], links: {} },
   }),
   '200 without a body': { status: 200, headers: [], body: '' },
   '401': json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
+  '404': json(404, { code: 'not_found' }),
   '500': json(500, { code: 'internal_error' }),
   'a redirect to itself': { status: 302, headers: [['location', '/']], body: '' },
   'a web page': { status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' },
 };
 
 const PAGES: Readonly<Record<string, ServiceAnswer>> = {
+  'always an empty page': json(200, { items: [], links: {} }),
   'a static copy of one good page': page(),
   '401 to every page': json(401, { code: 'unauthenticated' }),
+  '500 to every page': json(500, { code: 'internal_error' }),
   '204 to every page': { status: 204, headers: [], body: '' },
 };
 
@@ -47,6 +51,10 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
   })),
   { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
   { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
+  {
+    name: 'closes every connection after the request',
+    start: () => sockets((socket) => void socket.once('data', () => socket.end())),
+  },
   {
     name: 'answers what is no HTTP',
     start: () =>

@@ -1,14 +1,7 @@
 /** Building blocks of non-implementations. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
-import { createServer, type Server, type Socket } from 'node:net';
-import {
-  bind,
-  type Handler,
-  jsonAnswer,
-  serve,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;
@@ -84,17 +77,18 @@ export function raw(name: string, answer: (socket: Socket) => void): NonImplemen
 export const sockets = (behave: (socket: Socket) => void): Promise<Address> => listenOn(createServer(behave));
 
 /** Listens on a free port of this machine; disposing breaks open connections. */
-export async function listenOn(server: Server): Promise<Address> {
+export async function listenOn(server: Server, scheme = 'http'): Promise<Address> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
     socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
   });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    origin: `http://127.0.0.1:${await bind(server)}`,
+    origin: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
-      if (server.listening) await new Promise((resolve) => server.close(resolve));
+      await new Promise((resolve) => server.close(resolve));
     },
   };
 }

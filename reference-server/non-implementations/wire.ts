@@ -1,8 +1,10 @@
 /** Answers that are invalid, slow or endless at the level of HTTP and TCP, and misdirection; the token endpoint works. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createServer } from 'node:http';
+import { createServer as createHttp, createServer } from 'node:http';
+import { createServer as createTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import {
   type NonImplementation,
   http,
@@ -13,6 +15,7 @@ import {
   tokenAnswer,
   withTokenEndpoint,
   ITEMS,
+  TENANT,
 } from './tools.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
@@ -58,12 +61,46 @@ function slower(): NonImplementation {
   });
 }
 
+function closing(requests: number): NonImplementation {
+  return {
+    name: `stops listening after ${requests} requests`,
+    async start() {
+      let asked = 0;
+      const server = createHttp((request, response) => {
+        request.resume();
+        const { headers, status, body } = isTokenPath({ path: request.url ?? '' }) ? tokenAnswer() : page();
+        if (++asked >= requests) server.close().closeIdleConnections();
+        response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
+      });
+      const address = await listenOn(server);
+      return {
+        ...address,
+        [Symbol.asyncDispose]: async () => {
+          if (server.listening) await address[Symbol.asyncDispose]();
+        },
+      };
+    },
+  };
+}
+
+function pouring(pages: number): NonImplementation {
+  let asked = 0;
+  return raw(`bodies that never end, after ${pages} pages`, (socket) => {
+    if (++asked > pages) pour(socket, `${OK}\r\n`, spaces, Infinity);
+    else socket.write(`${OK}Content-Length: ${BODY.length}\r\n\r\n${BODY}`);
+  });
+}
+
 export const WIRE: readonly NonImplementation[] = [
+  pouring(60),
+  closing(15),
+  raw('headers that trickle', (socket) => void drip(socket, () => `${OK}x-more: ${'x'.repeat(1e6)}`)),
   raw('a body that trickles', (socket) => {
     socket.write(`${OK}Content-Length: 1000000\r\n\r\n`);
     void drip(socket, () => BODY);
   }),
   raw('a body that never ends', (socket) => pour(socket, `${OK}\r\n`, spaces, Infinity)),
+  raw('a body of 500 MB', (socket) => pour(socket, `${OK}Content-Length: ${500 * MIB}\r\n\r\n`, spaces, 500)),
   raw('a gzip bomb', (socket) => {
     socket.write(`${OK}Content-Encoding: gzip\r\nContent-Length: ${bomb().length}\r\n\r\n`);
     socket.write(bomb());
@@ -71,6 +108,9 @@ export const WIRE: readonly NonImplementation[] = [
   raw('headers of 100 MB', (socket) => pour(socket, OK, Buffer.from(`x-more: ${'x'.repeat(MIB)}\r\n`), 100)),
   raw('Content-Length longer than the body', (socket) =>
     socket.end(`${OK}Content-Length: ${BODY.length + 10}\r\n\r\n${BODY}`),
+  ),
+  raw('Content-Length shorter than the body', (socket) =>
+    socket.end(`${OK}Content-Length: ${BODY.length - 10}\r\n\r\n${BODY}`),
   ),
   raw('two Content-Length headers', (socket) =>
     socket.end(`${OK}Content-Length: ${BODY.length}\r\nContent-Length: 5\r\n\r\n${BODY}`),
@@ -82,6 +122,14 @@ export const WIRE: readonly NonImplementation[] = [
     socket.end(`${OK}Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`),
   ),
   slower(),
+  {
+    name: 'TLS with an unknown certificate',
+    start: () =>
+      listenOn(
+        createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),
+        'https',
+      ),
+  },
 ];
 
 // -- servers that misdirect their clients or make them wait -------------------------------------------
@@ -134,14 +182,30 @@ const redirect = (location: string, status = 302): ServiceAnswer => ({
 const rejecting = (name: string, retryAfter: string): NonImplementation =>
   http(name, withTokenEndpoint(jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', retryAfter]])));
 
+let counter = 0;
+
+function another(): object {
+  counter++;
+  const at = new Date(Date.parse('2026-03-01T00:00:00Z') + counter * 1000).toISOString();
+  return { id: counter, tenantId: TENANT, testTime: at };
+}
+
 export const WAYS: readonly NonImplementation[] = [
+  withNext('next leads to itself', urlOf, []),
   withNext('next leads in a circle', (request) =>
     urlOf(request).includes('&b')
       ? urlOf(request).replace('&b', '&a')
       : `${urlOf(request).replace('&a', '')}&b`,
   ),
+  withNext('next leads ever forward, without items', (request) => `${urlOf(request)}0`, []),
+  http(
+    'next leads ever forward, an item a page',
+    withTokenEndpoint((request) => page([another()], `${urlOf(request).replace(/&n=.*/, '')}&n=${counter}`)),
+  ),
+  withNext('next is file:', () => 'file:///etc/passwd'),
   withNext('next leads to a private address', () => 'http://169.254.169.254/latest/meta-data/'),
   withNext('next carries credentials', () => 'http://user:pass@127.0.0.1:1/x'),
+  withNext('next of 100 kB', (request) => `${urlOf(request)}&x=${'x'.repeat(100_000)}`),
   withNext('next is no URL', () => 'http://[::1'),
   leadingElsewhere('next leads to another origin', (origin, request) =>
     isTokenPath(request) ? tokenAnswer() : page(ITEMS, `${origin}${request.path}`),
@@ -152,5 +216,10 @@ export const WAYS: readonly NonImplementation[] = [
   leadingElsewhere('the token endpoint redirects to another origin', (origin, { path }) =>
     redirect(`${origin}${path}`, 307),
   ),
+  http(
+    'redirects in a loop',
+    withTokenEndpoint(({ path }) => redirect(path.endsWith('&again') ? path.slice(0, -6) : `${path}&again`)),
+  ),
   rejecting('429, with Retry-After of a year', '31536000'),
+  rejecting('429, with Retry-After of 300 digits', '9'.repeat(300)),
 ];

@@ -7,6 +7,7 @@ import {
   isScreenings,
   isTokenRequest,
   middleware,
+  oauthError,
   refusal,
   withHeader,
 } from '../run/alter.ts';
@@ -24,6 +25,18 @@ const once = (number: number, matches: (request: ServiceRequest) => boolean, ans
   middleware(() => {
     let asked = 0;
     return (request, next) => (matches(request) && ++asked === number ? answer() : next(request));
+  });
+
+/** Answers every request, or every `eachOf`-th, within `forMs` with `answer`; repetitions after that are served. */
+const answersFor = (number: number, forMs: number, answer: Answer, eachOf = 1): ServerOptions =>
+  middleware(() => {
+    let asked = 0;
+    let untilMs = 0;
+    return (request, next) => {
+      if (isScreenings(request) && ++asked === number) untilMs = Date.now() + forMs;
+      const fails = isScreenings(request) && Date.now() < untilMs && asked % eachOf === 0;
+      return fails ? answer() : next(request);
+    };
   });
 
 interface Lockout {
@@ -51,6 +64,8 @@ const lockout = ({ wrong, forMs, inARow }: Lockout, refuse: Answer): ServerOptio
     };
   });
 
+const EVERY_THIRD: Lockout = { wrong: 3, forMs: 2_000, inARow: false };
+
 const ATTACK = /['<>]|\$\{|\.\.\/|\0|\|\|/;
 
 /** Decodes like a gateway; undecodable text counts as an attack too. */
@@ -73,17 +88,22 @@ const WINDOW_MS = 10_000;
 const BAN_MS = 2_000;
 
 /** After 40 rejected tokens within ten seconds, rejects the sender for a while. */
-const againstGuesses = (refuse: Answer): ServerOptions =>
+const againstGuesses = (
+  refuse: Answer,
+  whose: (request: ServiceRequest) => string = () => 'address',
+): ServerOptions =>
   middleware(() => {
-    let rejectedAtMs: number[] = [];
-    let untilMs = 0;
+    const senders = new Map<string, { rejectedAtMs: number[]; untilMs: number }>();
     return async (request, next) => {
       if (!isScreenings(request)) return next(request);
-      if (Date.now() < untilMs) return refuse();
+      const kept = senders.get(whose(request)) ?? { rejectedAtMs: [], untilMs: 0 };
+      senders.set(whose(request), kept);
+      if (Date.now() < kept.untilMs) return refuse();
       const answer = await next(request);
       if (answer.status !== 401) return answer;
-      rejectedAtMs = [...rejectedAtMs.filter((atMs) => atMs > Date.now() - WINDOW_MS), Date.now()];
-      if (rejectedAtMs.length >= MAX_REJECTIONS) [rejectedAtMs, untilMs] = [[], Date.now() + BAN_MS];
+      kept.rejectedAtMs = [...kept.rejectedAtMs.filter((atMs) => atMs > Date.now() - WINDOW_MS), Date.now()];
+      if (kept.rejectedAtMs.length >= MAX_REJECTIONS)
+        senders.set(whose(request), { rejectedAtMs: [], untilMs: Date.now() + BAN_MS });
       return answer;
     };
   });
@@ -114,6 +134,9 @@ const reset = (): ServiceAnswer => ({
   })(),
 });
 
+const tenantOf = ({ path }: ServiceRequest): string =>
+  /tenants\/([^/]+)/.exec(path)?.[1]?.toLowerCase() ?? '';
+
 export const accidents: Groups = {
   'with accidents': {
     'one 503 in the whole run': once(90, isScreenings, () => refusal('503 service_unavailable')),
@@ -126,10 +149,11 @@ export const accidents: Groups = {
     'a gateway that answers 403 with HTML to what looks like an attack': againstAttacks(() =>
       html(403, 'Request blocked'),
     ),
-    'every third wrong secret locks the client out, with 401': lockout(
-      { wrong: 3, forMs: 2_000, inARow: false },
-      invalidClient,
+    '501 for every method of pages but GET': intercepting(
+      () => html(501, 'Not Implemented'),
+      (request) => request.method !== 'GET' && !isTokenRequest(request),
     ),
+    'every third wrong secret locks the client out, with 401': lockout(EVERY_THIRD, invalidClient),
   },
   'with encoded links': {
     'five wrong secrets in a row lock the client out, with 429': lockout(
@@ -165,15 +189,17 @@ export const accidents: Groups = {
     ),
   },
   'with a store of milliseconds': {
-    'a deployment: 502 with HTML for a second and a half': middleware(() => {
-      let asked = 0;
-      let untilMs = 0;
-      return (request, next) => {
-        if (!isScreenings(request)) return next(request);
-        if (++asked === 130) untilMs = Date.now() + 1_500;
-        return Date.now() < untilMs ? html(502, 'Bad Gateway') : next(request);
-      };
-    }),
+    'a deployment: 502 with HTML for a second and a half': answersFor(130, 1_500, () =>
+      html(502, 'Bad Gateway'),
+    ),
+  },
+  'with tenants in capitals': {
+    'one of two instances is down for two seconds: half of the answers are 502 with HTML': answersFor(
+      300,
+      2_000,
+      () => html(502, 'Bad Gateway'),
+      2,
+    ),
   },
   'with a guard that answers 403': {
     '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
@@ -185,6 +211,17 @@ export const accidents: Groups = {
   'with a guard that answers 429': {
     '40 refused tokens in ten seconds: 429': againstGuesses(() =>
       withHeader(refusal('429 rate_limited'), 'retry-after', '2'),
+    ),
+  },
+  'with a guard for each tenant': {
+    '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, tenantOf),
+    'every third wrong secret locks the client out, with 423': lockout(EVERY_THIRD, () =>
+      oauthError(423, 'locked'),
+    ),
+  },
+  'with compression': {
+    'every third wrong secret locks the client out, with 400': lockout(EVERY_THIRD, () =>
+      oauthError(400, 'invalid_request'),
     ),
   },
 };

@@ -19,6 +19,24 @@ const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 const dated = (offMs: number): ServerOptions =>
   answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString()));
 
+const cache = (hasAge: boolean) => ({
+  server: middleware(() => {
+    const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
+    return async (request, next) => {
+      if (!isScreenings(request) || request.method !== 'GET') return next(request);
+      const key = `${request.path} ${request.headers['authorization']} ${request.headers['accept-encoding']}`;
+      const held = kept.get(key);
+      const ageMs = held ? Date.now() - held.atMs : Infinity;
+      if (held && ageMs < 2_000)
+        return hasAge ? withHeader(held.answer, 'age', String(Math.ceil(ageMs / 1000))) : held.answer;
+      const answer = await next(request);
+      if (answer.status === 200) kept.set(key, { answer, atMs: Date.now() });
+      return answer;
+    };
+  }),
+  target: probing(600),
+});
+
 export const health: Groups = {
   'that serves two requests concurrently': {
     '503 with Retry-After while more than two requests are in flight': middleware(() => {
@@ -43,6 +61,18 @@ export const health: Groups = {
         return Date.now() < untilMs ? invalidClient() : next(request);
       };
     }),
+  },
+  'that recycles its workers': {
+    'one request in 250 is 503, and served when it is sent again': {
+      server: middleware(() => {
+        let asked = 0;
+        return (request, next) =>
+          isScreenings(request) && ++asked % 250 === 0
+            ? withHeader(unavailable(), 'retry-after', '1')
+            : next(request);
+      }),
+      target: probing(2_000),
+    },
   },
   'that is restarted': {
     'a rolling restart of three instances: 503 for one second, every eight seconds': middleware(() => {
@@ -80,22 +110,6 @@ export const health: Groups = {
     },
     'a proxy whose Date is ten minutes ahead': dated(600_000),
   },
-  'with a cache': {
-    'a cache of two seconds by URL and token, without Age': {
-      server: middleware(() => {
-        const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
-        return async (request, next) => {
-          if (!isScreenings(request) || request.method !== 'GET') return next(request);
-          const { authorization, 'accept-encoding': coding } = request.headers;
-          const key = `${request.path} ${authorization} ${coding}`;
-          const held = kept.get(key);
-          if (held && Date.now() - held.atMs < 2_000) return held.answer;
-          const answer = await next(request);
-          if (answer.status === 200) kept.set(key, { answer, atMs: Date.now() });
-          return answer;
-        };
-      }),
-      target: probing(600),
-    },
-  },
+  'with a cache': { 'a cache of two seconds by URL and token, without Age': cache(false) },
+  'with a cache that says Age': { 'a cache of two seconds by URL and token, with Age': cache(true) },
 };

@@ -9,6 +9,7 @@ import {
   pages as alterPages,
   queryOf,
   requests,
+  storedPages,
   isScreenings,
   withoutLink,
   withQuery,
@@ -39,6 +40,16 @@ const spelledTimes = (spell: (text: string) => string) => ({
     line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${spell(at)}"`),
   ),
 });
+
+/** In UTC with microseconds. The year 10000, which RFC 3339 cannot express, is formatted by Date. */
+function inUtc(text: string): string {
+  const at = instant(text);
+  try {
+    return formatInstant(at, { digits: 6 });
+  } catch {
+    return new Date(Number(at.seconds) * 1000).toISOString();
+  }
+}
 
 /** The same instant with offset +02:00, or in UTC if it has that offset already. */
 function respelt(text: string): string {
@@ -81,6 +92,9 @@ export const pages: Groups = {
     },
   },
   'with relative links': {
+    'testTime in UTC with nine digits: a store that keeps instants only': spelledTimes((text) =>
+      formatInstant(instant(text), { digits: 9 }),
+    ),
     'tenantId of the items in capitals': {
       server: eachItem((item) => ({ ...item, json: inCapitals(item.json) })),
       target: withEvents(inCapitals),
@@ -105,6 +119,9 @@ export const pages: Groups = {
           : page;
       });
     })(),
+    'pages of at most 200 items': storedPages(
+      () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
+    ),
     'next before an empty last page': alterStored((page, query) => ({
       ...page,
       more: page.more || page.items.length === query.pageSize,
@@ -130,6 +147,7 @@ export const pages: Groups = {
     'a relative Link header': link((next) => `<${next.slice(new URL(next).origin.length)}>; rel="next"`),
   },
   'with encoded links': {
+    'the instants of next in UTC': timesOfNext(inUtc),
     'next with the UUID in capitals and letters percent-encoded': both(
       requests((request) => ({ ...request, path: request.path.replace('%70', 'p').replace('%73', 's') })),
       nextUrls((next) =>

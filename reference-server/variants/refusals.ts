@@ -13,8 +13,8 @@ import {
   withHeader,
   type Where,
 } from '../run/alter.ts';
-import { refusing } from '../faults/forms.ts';
-import type { ServiceRequest } from '../http/http.ts';
+import { formOf } from '../faults/forms.ts';
+import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Groups } from './variant.ts';
 
@@ -96,6 +96,7 @@ export const refusals: Groups = {
     ),
   },
   'with a rate limit': {
+    'errors as {"error":{"code"}}, the place unnamed': shaped((code) => ({ error: { code, details: [] } })),
     'leap seconds, -00:00, offsets beyond 18 hours and the year 0000 are refused': refused(
       'invalid_time_range',
       either((text) => /:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i.test(text)),
@@ -113,10 +114,14 @@ export const refusals: Groups = {
     'GET and other methods are 404 without a body': answers((answer) =>
       answer.status === 405 ? { status: 404, headers: [], body: '' } : answer,
     ),
-    'a scope too many is invalid_scope': refusing(
-      '400 invalid_scope',
-      (form, request) => isForm(request) && form.get('scope')?.join('\n').trim().includes(' ') === true,
-    ),
+    'a scope too many is invalid_scope': middleware(() => (request, next) => {
+      const scope = isTokenRequest(request) ? formOf(request).get('scope') : undefined;
+      return scope?.length === 1 &&
+        scope[0]?.trim().includes(' ') &&
+        request.headers['content-type']?.includes('urlencoded')
+        ? jsonAnswer(400, { error: 'invalid_scope', error_description: 'one scope only', error_uri: '/docs' })
+        : next(request);
+    }),
     'further members in token errors, and a challenge of another scheme': answers((answer, request) =>
       isTokenRequest(request) && answer.status === 401
         ? withHeader(

@@ -16,7 +16,7 @@ import {
   tokenMembers,
   withQuery,
 } from '../run/alter.ts';
-import { forms, refusing, single } from '../faults/forms.ts';
+import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Groups } from './variant.ts';
@@ -81,6 +81,9 @@ export const stacks: Groups = {
     'a gateway that answers 403 with HTML to control characters in a query or a form': blocked(
       403,
       ({ path, body }) => /%[01][0-9a-f]/i.test(`${path} ${body.toString('latin1')}`),
+    ),
+    'credentials outside of printable ASCII are invalid_request': refusing('400 invalid_request', (form) =>
+      ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(form.get(name)?.join('') ?? '')),
     ),
     'credentials of another shape than those that are issued are invalid_request': refusing(
       '400 invalid_request',
@@ -192,6 +195,7 @@ export const stacks: Groups = {
           form.get('grant_type')?.[0] ?? '',
         ),
     ),
+    'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
     'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
       /^(password|urn:.*:jwt-bearer)$/.test(form.get('grant_type')?.[0] ?? ''),
     ),
@@ -212,6 +216,10 @@ export const stacks: Groups = {
           pairs.some((pair) => isMuch(pair.join('')))
         );
       },
+    ),
+    'a firewall that answers 403 with HTML to an operator of a database in a parameter': blocked(
+      403,
+      (request) => /\[\$|%5B%24/i.test(`${request.path} ${request.body.toString('latin1')}`),
     ),
     'a gateway that answers 400 with HTML to headers that only gateways set': blocked(400, ({ headers }) =>
       Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),

@@ -1,4 +1,5 @@
 /** Variants of the transport: encodings, connections, addresses, delays. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
 import { answers, html, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
@@ -42,6 +43,14 @@ export const transport: Groups = {
     'a path prefix before /v1 and /oauth': { pathPrefix: '/gateway/api' },
     'separate origins of the token endpoint and the API': { separateOrigins: true },
     'Connection: close': answers((answer) => withHeader(answer, 'connection', 'close')),
+    'one answer in twenty takes 80 ms': middleware(() => {
+      let asked = 0;
+      return async (request, next) => {
+        asked += 1;
+        if (asked % 20 === 0) await sleep(80);
+        return next(request);
+      };
+    }),
     'cookies, request ids and caching headers on everything': answers((answer) => ({
       ...answer,
       headers: [
@@ -55,6 +64,9 @@ export const transport: Groups = {
   },
   'with short pages': { 'HTTP/2 beside HTTP/1.1': { offersHttp2: true } },
   'with its own spelling': {
+    'answers compressed with gzip': encoded((answer, octets) =>
+      withHeader({ ...answer, body: CODERS['gzip']!(octets) }, 'content-encoding', 'gzip'),
+    ),
     'header values of a connection are cached case-insensitively, as by Jetty': middleware(() => {
       const caches = new WeakMap<object, Map<string, string>>();
       return (request, next) => {
