@@ -2,11 +2,10 @@
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/testing.ts';
 import { byTurns, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
-import { GROUPS } from '../../reference-server/variants/all.ts';
+import { ALONE, GROUPS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, obstaclesOf, targetFor } from './faults.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { startServer } from '../../reference-server/run/start.ts';
-import { ALONE } from '../../reference-server/variants/alone.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 

@@ -2,8 +2,7 @@
 import { noSuch } from '../../engine/target/usage.ts';
 import { THEMES } from '../faults/all.ts';
 import type { Behaviour, Fault } from '../faults/fault.ts';
-import { ALONE } from '../variants/alone.ts';
-import { GROUPS } from '../variants/all.ts';
+import { ALONE, GROUPS } from '../variants/all.ts';
 import { LIVE } from '../variants/live.ts';
 import type { Variant } from '../variants/variant.ts';
 
