@@ -170,10 +170,8 @@ const SECONDS_A_DAY = 86_400n;
 /** At which the day begins, by default in UTC. */
 const midnightOf = ({ seconds }: Instant, offsetMinutes = 0): Instant => {
   const local = seconds + 60n * BigInt(offsetMinutes);
-  return {
-    seconds: seconds - (((local % SECONDS_A_DAY) + SECONDS_A_DAY) % SECONDS_A_DAY),
-    fraction: '',
-  };
+  const sinceMidnight = ((local % SECONDS_A_DAY) + SECONDS_A_DAY) % SECONDS_A_DAY;
+  return { seconds: seconds - sinceMidnight, fraction: '' };
 };
 
 const isInLastSecond = (at: Instant): boolean =>
