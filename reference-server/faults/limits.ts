@@ -5,6 +5,7 @@ import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { emptyPage, html, isScreenings, middleware, refusal, refusals, withHeader } from '../run/alter.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { brokenBody } from './rest-errors.ts';
 
 const { fails } = theme([...REFUSALS, ...PAGES]);
 
@@ -34,6 +35,17 @@ export const limits: readonly Fault[] = [
     '7.2-rate_limited': /past the rate limit.*403.*one at a time/,
     '7.2-forbidden': /403 forbidden.*403/,
   })({ 'rejected requests get the 403 of a firewall': refusedBy(() => html(403, 'Forbidden')) }),
+  ...fails({
+    '7.2-rate_limited': /past the rate limit.*(500|broken connection).*one at a time/,
+    '7.2-no-unprovoked-5xx': /past the rate limit/,
+  })({
+    'rejected requests are 500': refusedBy(() => refusal('500 internal_error')),
+    'connections of rejected requests close': refusedBy(() => ({
+      status: 200,
+      headers: [],
+      body: brokenBody(),
+    })),
+  }),
   ...fails({ '7.2-retry-after': /Retry-After: none/ })({ 'a 429 lacks Retry-After': after(() => undefined) }),
   ...fails({ '7.2-retry-after': /Retry-After: 1 seconds/ })({
     'Retry-After has a unit': after(() => '1 seconds'),

@@ -56,6 +56,7 @@ export const paging: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-r4-order': /testTime ascending/ })({
+    'screenings are sorted newest first': rows({ order: (a, b) => byInstant(b, a) || byId(b, a) }),
     'timestamps are sorted as text': rows({
       order: (a, b) => (a.testTime < b.testTime ? -1 : a.testTime > b.testTime ? 1 : byId(a, b)),
     }),

@@ -6,6 +6,7 @@ import {
   emptyPage,
   isScreenings,
   middleware,
+  nextOf,
   pages,
   refusal,
   accepting,
@@ -70,6 +71,11 @@ export const rarePlaces: readonly Fault[] = [
       /^9999-12-31T23:59:59\.9{6}/.test(query.get('to') ?? ''),
     ),
   }),
+  ...fails({ '4.2-r4-order': /ascending|comes first/ })({
+    'last pages are reversed for a path in capitals': pages((page, query, _, request) => {
+      if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();
+    }),
+  }),
   ...fails({ '4.2-r5-exactly-once': /twice on one page/ })({
     'the last item of a short page is repeated for a path in capitals': pages((page, query, _, request) => {
       const isFull = page.items.length >= Number(query.get('pageSize') ?? 100);
@@ -85,6 +91,7 @@ export const rarePlaces: readonly Fault[] = [
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
     "another tenant's path is an empty page in capitals": accepting('forbidden', isUpperCase),
+    "another tenant's path is an empty page where pageSize is 1000": accepting('forbidden', isLarge),
   }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'an unknown tenant is an empty page after a cursor, without pageSize': accepting('forbidden', isFollowed),
