@@ -1,4 +1,4 @@
-/** Every mistake of a client is found by its situation with the expected words; right clients are conformant. */
+/** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
 import { expect, test } from '@playwright/test';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -22,7 +22,7 @@ const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientR
 
 const withStatus = { fail: FAILING, warn: WARNED };
 for (const [status, mistakes] of Object.entries(withStatus))
-  for (const [name, [habits, shows]] of Object.entries(mistakes))
+  for (const [name, [habits, shows, also = []]] of Object.entries(mistakes))
     test(`a client that ${name}`, byTurns(name), async () => {
       const { situations, verdict } = await played(habits);
       const found = situations.filter((one) => /fail|warn|error/.test(one.status));
@@ -32,10 +32,16 @@ for (const [status, mistakes] of Object.entries(withStatus))
       }
       expect(found.filter((one) => one.name in shows).map((one) => one.status)).toContain(status);
       expect(verdict).toBe(status === 'fail' ? 'non-conformant' : 'conformant');
+      const names = found.map((one) => one.name);
+      if (!also.includes('*'))
+        expect([...Object.keys(shows), ...also]).toEqual(expect.arrayContaining(names));
     });
 
 test('every situation finds a mistake', () => {
-  const found = Object.values({ ...FAILING, ...WARNED }).flatMap(([, shows]) => Object.keys(shows));
+  const found = Object.values({ ...FAILING, ...WARNED }).flatMap(([, shows, also = []]) => [
+    ...Object.keys(shows),
+    ...also,
+  ]);
   // main.process.test.ts tests these with real clients.
   found.push('tls-trusted', 'tls-another-name');
   expect(SITUATIONS.map(({ name }) => name).filter((name) => !found.includes(name))).toEqual([]);
