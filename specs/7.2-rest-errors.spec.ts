@@ -284,12 +284,6 @@ function sendForm(kit: Kit, body: string, type?: string): Promise<Exchange> {
   return kit.send({ ...bare, headers, body, offPath: true, suspicious: isSuspicious(body) });
 }
 
-/** A client may authenticate with Basic (RFC 6749, section 2.3.1), so many servers decode it. */
-const withBrokenBasic = (request: RequestOut): RequestOut => ({
-  ...request,
-  headers: { ...request.headers, authorization: 'Basic %' },
-});
-
 for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
 
@@ -348,7 +342,8 @@ test(
     unlessTokensHang(kit);
     const scopes = oddForms(kit, 'scope', [`${ASTRAL}%22%27%5C`, 'a%00b', '%ff%fe', '%ED%A0%80']);
     const long = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
-    await kit.send({ ...withBrokenBasic(long), offPath: true });
+    // Many servers decode Basic, the other client authentication of RFC 6749 (section 2.3.1).
+    await kit.send({ ...long, headers: { ...long.headers, authorization: 'Basic %' }, offPath: true });
     // Names that JavaScript objects have already.
     const names = '__proto__=x&constructor[prototype]=y&';
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));

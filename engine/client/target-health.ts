@@ -62,8 +62,6 @@ export class TargetHealth {
   waitedMs = 0;
   /** Token requests with wrong credentials that were answered 401. */
   wrongSecrets = 0;
-  /** Whether a usual token request got no answer: requests that only a recommendation is about are then not worth a wait. */
-  doTokensHang = false;
   /** The latest answer that refused right credentials after a wrong secret, while their repetition was served immediately. */
   refusedOnce: Exchange | undefined;
   private readonly limit: ConcurrencyLimit;
@@ -207,7 +205,6 @@ export class TargetHealth {
   /** Notes a request that hung twice although another one was answered in between. False for a guess, which a guard may delay. */
   private noteHang({ request }: Exchange): boolean {
     this.unread.noteHang();
-    this.doTokensHang ||= request.channel === 'token' && isPlain(request);
     const { authorization } = request;
     return request.channel === 'token'
       ? !formValue(request, 'client_secret') || this.hasRightCredentials(request)

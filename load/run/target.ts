@@ -76,7 +76,7 @@ export async function mint(target: Asked, clientId: string, clientSecret: string
 const MAX_TOTAL_WAIT_MS = 90_000;
 
 /** Requests a page, after a 429 again when Retry-After has passed. Throws Unreachable if there is none. */
-export async function askPage(target: Asked, url: string, token: string) {
+async function askPage(target: Asked, url: string, token: string) {
   for (let waitedMs = 0; ;) {
     const exchange = await ask(target, { channel: 'rest', method: 'GET', url }, token);
     if (exchange.status === 429) {

@@ -17,10 +17,7 @@ export interface ServiceSettings {
 }
 
 /** Returns a function that draws service times. */
-export const serviceTimes = (
-  { distribution, serviceMs }: ServiceSettings,
-  random: () => number,
-): (() => number) =>
+const serviceTimes = ({ distribution, serviceMs }: ServiceSettings, random: () => number): (() => number) =>
   distribution === 'deterministic' ? () => serviceMs : () => exponential(random, serviceMs);
 
 type Answer = Pick<Sample, 'latencyMs' | 'status' | 'retryAfterSeconds' | 'policy'>;

@@ -28,6 +28,9 @@ export function payloadOf(token: string): TokenClaims | undefined {
     : undefined;
 }
 
+export const hasExpired = (request: ServiceRequest): boolean =>
+  (payloadOf(tokenOf(request))?.exp ?? Infinity) < Date.now() / 1000;
+
 export const headerOf = (token: string): TokenHeader => (part(token, 0) as TokenHeader | undefined) ?? {};
 
 type Verifier = (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>;

@@ -105,9 +105,9 @@ export class Ledger {
     return [...this.found.values()];
   }
 
-  /** Whether it failed because a request got no answer: each further one would take two timeouts. */
-  hasHung(id: RequirementId): boolean {
-    return this.findings.some((finding) => finding.id === id && finding.exchange && isHang(finding.exchange));
+  /** The findings about requests that got no answer: each further request like them would take two timeouts. */
+  get hangs(): readonly Finding[] {
+    return this.findings.filter(({ exchange }) => exchange && isHang(exchange));
   }
 
   get unconfirmed(): readonly Finding[] {
