@@ -1,6 +1,6 @@
 /**
  * Every test of specs/ as a check, in run order: checks that run both early and late come before the walks, and
- * checks that only read are grouped where possible.
+ * checks that only read are grouped where possible. The rate limit comes last, because the requests after it must wait.
  */
 import { takeCollected } from '../fixtures/test.ts';
 import './2.1-token-response.spec.ts';
@@ -26,7 +26,7 @@ import './5-bypass.spec.ts';
 import './5-forged.spec.ts';
 import './5-tenants.spec.ts';
 import './7.1-token-errors.spec.ts';
-import './7.2-rate-limit.spec.ts';
 import './7.2-outage.spec.ts';
+import './7.2-rate-limit.spec.ts';
 
 export const SPECS = takeCollected();
