@@ -18,11 +18,12 @@ const MEETINGS = 3;
 const OAUTH_ERRORS = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
 
 /** A rejection of a guard: 403 (423 for a locked client) without a code of section 7. */
-export function isGuardRefusal({ request, status, json }: Exchange): boolean {
-  const said = stringsIn(json);
+export function isGuardRefusal(exchange: Exchange): boolean {
+  const { request, status } = exchange;
+  const said = (): string[] => stringsIn(exchange.json);
   return request.channel === 'token'
-    ? [403, 423].includes(status) && !said.some((text) => OAUTH_ERRORS.test(text))
-    : status === 403 && !said.includes('forbidden');
+    ? [403, 423].includes(status) && !said().some((text) => OAUTH_ERRORS.test(text))
+    : status === 403 && !said().includes('forbidden');
 }
 
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
