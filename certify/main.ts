@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { interruption, runCommand } from '../engine/command-line.ts';
 import { calledFrom } from '../engine/package.ts';
 import { parseOptions } from './command/options.ts';
-import { run } from './command/run.ts';
+import { run } from './command/run-certify.ts';
 
 // By default the heap grows to four times the necessary size before it is collected.
 setFlagsFromString('--heap-growing-percent=50');

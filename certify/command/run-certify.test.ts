@@ -11,7 +11,7 @@ import { parseOptions } from './options.ts';
 import { resultOf } from '../proof/faults.ts';
 import { resultsOf } from '../render/of-report.ts';
 import type { Report } from '../report/report.ts';
-import { run } from './run.ts';
+import { run } from './run-certify.ts';
 
 let directory: string;
 test.beforeEach(() => {
