@@ -6,6 +6,7 @@ import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import { lawOf } from './law.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-_~%&=+ ';
@@ -119,9 +120,9 @@ for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
         fc.asyncProperty(
           cases,
           law.predicate(async (value) => {
-            const form = valid.map(([key, old]): [string, string] => [key, key === name ? value : old]);
+            const request = kit.client.tokenRequest(replaced(valid, name, value));
             const suspicious = isSuspicious(value);
-            const exchange = readable(await kit.send({ ...kit.client.tokenRequest(form), suspicious }));
+            const exchange = readable(await kit.send({ ...request, suspicious }));
             // Credentials of another shape may also be rejected as malformed.
             const isOther =
               (suspicious && isClientError(exchange)) ||

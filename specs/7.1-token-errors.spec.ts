@@ -2,21 +2,28 @@
 import { about, test } from '../fixtures/test.ts';
 import { swapCase } from '../engine/client/altered-token.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
-import { header, isHang, type Exchange } from '../engine/client/exchange.ts';
+import { isHang, type Exchange } from '../engine/client/exchange.ts';
 import { excerpt, member } from '../engine/client/json.ts';
-import { differs, UNLESS, type Judge, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
+import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { readToken } from '../engine/client/token.ts';
 import { tokenFactorsOn, toTokenDialect } from '../engine/run/combinations/dialects.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pairwise, seedFor } from '../engine/run/state/covering-array.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
-import type { ClientName, Target } from '../engine/target/target.ts';
+import type { ClientName } from '../engine/target/target.ts';
 import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
-import { TargetLocked, unlessUntested } from '../engine/errors.ts';
+import { unlessUntested } from '../engine/errors.ts';
 import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
-
-type Form = readonly (readonly [string, string])[];
+import {
+  checkGuesses,
+  type Form,
+  type Guess,
+  ofSameShape,
+  replaced,
+  sendForm,
+  wrongSecrets,
+} from '../engine/run/rules/wrong-credentials.ts';
 
 const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
 
@@ -40,113 +47,11 @@ const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
       : differs(accepted.map((pair) => pair.join(' ')).join(' or '), sayToken(exchange));
 };
 
-const replaced = (form: Form, name: string, value: string): Form =>
-  form.map(([key, old]) => [key, key === name ? value : old]);
-
-async function send(kit: Kit, id: RequirementId, form: Form, judge: Judge, label: string): Promise<Exchange> {
-  const exchange = readable(await kit.send(kit.client.tokenRequest(form)));
-  kit.check(id, exchange, judge, label);
-  return exchange;
-}
-
 /** The same parameters in bodies that are not forms. */
 function otherBodies(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
   const json = JSON.stringify(Object.fromEntries(form));
   // Some servers recognize JSON by its first character.
   return ['application/json', 'application/x-www-form-urlencoded'].map((type) => [type, json]);
-}
-
-/** A wrong client_id or client_secret, and the client whose right value it replaces. */
-interface Guess {
-  readonly owner: ClientName;
-  readonly name: 'client_id' | 'client_secret';
-  readonly value: string;
-}
-
-const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
-
-/** A value of the same length and character classes, so that the server can only reject it as unknown. */
-const ofSameShape = (text: string): string =>
-  text.slice(0, -6) +
-  text.slice(-6).replace(/[0-9a-z]/gi, (letter) => {
-    const cycle = CYCLES.find((letters) => letters.includes(letter))!;
-    return cycle[(cycle.indexOf(letter) + 1) % cycle.length]!;
-  });
-
-/** Secrets similar to the right one, spread over all clients so that no client receives many wrong ones. */
-function wrongSecrets({ clients }: Target): Guess[] {
-  const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
-  const kinds: ((secret: string) => string)[] = [
-    ofSameShape,
-    // bcrypt takes 72 octets, and some libraries fail on more.
-    (secret) => `${secret}${'x'.repeat(72)}`,
-    (secret) => secret.slice(0, -1),
-    swapCase,
-    (secret) => `${secret} `,
-  ];
-  const near = kinds.map((kind, index): Guess => {
-    const owner = owners[index % owners.length]!;
-    return { owner, name: 'client_secret', value: kind(clients[owner]!.clientSecret) };
-  });
-  const others = owners.slice(1).map((name) => clients[name]!.clientSecret);
-  return [
-    ...near,
-    ...others.map((value): Guess => ({ owner: 'primary', name: 'client_secret', value })),
-  ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
-}
-
-/** A value that differs in shape from issued ones may also be rejected as malformed. */
-const refusedGuess =
-  (value: string, right: string): Judge =>
-  (exchange) =>
-    value !== ofSameShape(right) && refusedAs(400, 'invalid_request')(exchange) === undefined
-      ? undefined
-      : refusedAs(401, 'invalid_client')(exchange);
-
-/** Each guess must be rejected as invalid_client. Valid credentials in between reset the failure count of most lockouts. */
-async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
-  for (const [done, { owner, name, value }] of guesses.entries()) {
-    try {
-      const valid = kit.client.validForm(owner);
-      const right = valid.find(([key]) => key === name)![1];
-      const form = replaced(valid, name, value);
-      const guess = async (label: string): Promise<void> =>
-        checkChallenge(kit, await send(kit, id, form, refusedGuess(value, right), label));
-      await guess(`a wrong ${name}`);
-      // A server may keep what it compared, whatever the outcome, or mix up two concurrent requests.
-      const isLast = done === guesses.length - 1;
-      const again = isLast ? guess(`the same wrong ${name} again, beside the right one`) : undefined;
-      const [isOdd] = await Promise.all([isRefusedOnce(kit, () => kit.client.mint(owner)), again]);
-      if (isOdd)
-        await kit.checkAll('4.1-success', 'after a wrong secret', () => rightAfterWrong(kit, form, owner), {
-          needsAgain: true,
-        });
-    } catch (error) {
-      // The rejections before the lockout are sufficient evidence.
-      if (!(error instanceof TargetLocked) || done === 0) throw error;
-      kit.ledger.observe('lockout', `after ${kit.client.health.wrongSecrets} wrong secrets`);
-      return;
-    }
-  }
-}
-
-/** The refusal of right credentials that were accepted immediately when they were sent again: no lockout ends so soon. */
-async function isRefusedOnce(kit: Kit, mint: () => Promise<unknown>): Promise<Exchange | undefined> {
-  const before = kit.client.health.refusedOnce;
-  await mint();
-  return kit.client.health.refusedOnce === before ? undefined : kit.client.health.refusedOnce;
-}
-
-async function rightAfterWrong(
-  kit: Kit,
-  wrong: Form,
-  owner: ClientName,
-): Promise<MismatchWithEvidence | undefined> {
-  await kit.send(kit.client.tokenRequest(wrong));
-  const exchange = await isRefusedOnce(kit, () => kit.client.mint(owner));
-  return (
-    exchange && { ...differs('200 for right credentials after wrong ones', sayToken(exchange)), exchange }
-  );
 }
 
 /** Sends a client provisioned to cause one error; a mismatch also names a possible mistake in the target file. */
@@ -162,7 +67,7 @@ async function checkProvisioned(
     const unless = mismatch && suppliedWrongly(name, exchange);
     return unless ? { ...mismatch, received: `${mismatch.received}${UNLESS}${unless}` } : mismatch;
   };
-  await send(kit, id, kit.client.validForm(name), judge, name);
+  await sendForm(kit, id, kit.client.validForm(name), judge, name);
 }
 
 /** The mistake in the target file that would explain the same answer. */
@@ -321,7 +226,7 @@ for (const [turn, { error, id, what, form, judge = refusedAs(400, error) }] of R
     // Where a valid request is not served in this dialect either, 4.1-success reports that.
     const isServed = judge(exchange) === undefined || readToken(await kit.send(usual)) !== undefined;
     if (isServed) kit.check(id, exchange, judge, what);
-    else await send(kit, id, form(valid), judge, what);
+    else await sendForm(kit, id, form(valid), judge, what);
     // Repeated attempts without the secret may lock the client out, so valid credentials follow.
     if (what.startsWith('client_secret')) await kit.client.mint(client);
   });
@@ -390,7 +295,7 @@ test(
   async ({ kit }) => {
     for (const scope of [`${OFFERED_SCOPE} openid`, `offline_access ${OFFERED_SCOPE}`]) {
       const form = replaced(kit.client.validForm('primary'), 'scope', scope);
-      const exchange = await send(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
+      const exchange = await sendForm(kit, '7.1-scope-subset', form, subsetOrRefused, 'a scope too many');
       kit.ledger.observe('scope-subset', sayToken(exchange));
     }
   },
@@ -407,13 +312,6 @@ test(
   about('7.1-invalid_grant', { needs: 'token' }),
   ({ kit }) => checkProvisioned(kit, 'invalidGrant', '7.1-invalid_grant', 'invalid_grant'),
 );
-
-function checkChallenge(kit: Kit, exchange: Exchange): void {
-  if (exchange.status !== 401) return;
-  kit.check('7.1-invalid_client-challenge', exchange, (answer) =>
-    !header(answer, 'www-authenticate')?.trim() ? differs('a 401 with WWW-Authenticate', 'none') : undefined,
-  );
-}
 
 /** 200 with screenings.read alone, or 400 invalid_scope: sections 4.1 and 7.1 allow both. */
 const subsetOrRefused: Judge = (exchange) => {

@@ -1,0 +1,129 @@
+/** Wrong client ids and secrets, and token requests that must be rejected. */
+import { swapCase } from '../../client/altered-token.ts';
+import { header, type Exchange } from '../../client/exchange.ts';
+import { differs, type Judge, type MismatchWithEvidence } from '../../checks/mismatch.ts';
+import { refusedAs, sayToken } from '../../checks/token.ts';
+import { TargetLocked } from '../../errors.ts';
+import type { RequirementId } from '../../requirements.ts';
+import type { ClientName, Target } from '../../target/target.ts';
+import type { Kit } from '../kit.ts';
+import { readable } from './raw-request.ts';
+
+export type Form = readonly (readonly [string, string])[];
+
+/** The form with another value of one parameter. */
+export const replaced = (form: Form, name: string, value: string): Form =>
+  form.map(([key, old]) => [key, key === name ? value : old]);
+
+/** Sends a token request and judges its answer. */
+export async function sendForm(
+  kit: Kit,
+  id: RequirementId,
+  form: Form,
+  judge: Judge,
+  label: string,
+): Promise<Exchange> {
+  const exchange = readable(await kit.send(kit.client.tokenRequest(form)));
+  kit.check(id, exchange, judge, label);
+  return exchange;
+}
+
+/** A wrong client_id or client_secret, and the client whose right value it replaces. */
+export interface Guess {
+  readonly owner: ClientName;
+  readonly name: 'client_id' | 'client_secret';
+  readonly value: string;
+}
+
+const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
+
+/** A value of the same length and character classes, so that the server can only reject it as unknown. */
+export const ofSameShape = (text: string): string =>
+  text.slice(0, -6) +
+  text.slice(-6).replace(/[0-9a-z]/gi, (letter) => {
+    const cycle = CYCLES.find((letters) => letters.includes(letter))!;
+    return cycle[(cycle.indexOf(letter) + 1) % cycle.length]!;
+  });
+
+/** Secrets similar to the right one, spread over all clients so that no client receives many wrong ones. */
+export function wrongSecrets({ clients }: Target): Guess[] {
+  const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
+  const kinds: ((secret: string) => string)[] = [
+    ofSameShape,
+    // bcrypt takes 72 octets, and some libraries fail on more.
+    (secret) => `${secret}${'x'.repeat(72)}`,
+    (secret) => secret.slice(0, -1),
+    swapCase,
+    (secret) => `${secret} `,
+  ];
+  const near = kinds.map((kind, index): Guess => {
+    const owner = owners[index % owners.length]!;
+    return { owner, name: 'client_secret', value: kind(clients[owner]!.clientSecret) };
+  });
+  const others = owners.slice(1).map((name) => clients[name]!.clientSecret);
+  return [
+    ...near,
+    ...others.map((value): Guess => ({ owner: 'primary', name: 'client_secret', value })),
+  ].filter(({ owner, value }) => value !== '' && value !== clients[owner]!.clientSecret);
+}
+
+/** A value that differs in shape from issued ones may also be rejected as malformed. */
+const refusedGuess =
+  (value: string, right: string): Judge =>
+  (exchange) =>
+    value !== ofSameShape(right) && refusedAs(400, 'invalid_request')(exchange) === undefined
+      ? undefined
+      : refusedAs(401, 'invalid_client')(exchange);
+
+/** Each guess must be rejected as invalid_client. Valid credentials in between reset the failure count of most lockouts. */
+export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
+  for (const [done, { owner, name, value }] of guesses.entries()) {
+    try {
+      const valid = kit.client.validForm(owner);
+      const right = valid.find(([key]) => key === name)![1];
+      const form = replaced(valid, name, value);
+      const guess = async (label: string): Promise<void> =>
+        checkChallenge(kit, await sendForm(kit, id, form, refusedGuess(value, right), label));
+      await guess(`a wrong ${name}`);
+      // A server may keep what it compared, whatever the outcome, or mix up two concurrent requests.
+      const isLast = done === guesses.length - 1;
+      const again = isLast ? guess(`the same wrong ${name} again, beside the right one`) : undefined;
+      const [isOdd] = await Promise.all([isRefusedOnce(kit, () => kit.client.mint(owner)), again]);
+      if (isOdd)
+        await kit.checkAll('4.1-success', 'after a wrong secret', () => rightAfterWrong(kit, form, owner), {
+          needsAgain: true,
+        });
+    } catch (error) {
+      // The rejections before the lockout are sufficient evidence.
+      if (!(error instanceof TargetLocked) || done === 0) throw error;
+      kit.ledger.observe('lockout', `after ${kit.client.health.wrongSecrets} wrong secrets`);
+      return;
+    }
+  }
+}
+
+/** The refusal of right credentials that were accepted immediately when they were sent again: no lockout ends so soon. */
+async function isRefusedOnce(kit: Kit, mint: () => Promise<unknown>): Promise<Exchange | undefined> {
+  const before = kit.client.health.refusedOnce;
+  await mint();
+  return kit.client.health.refusedOnce === before ? undefined : kit.client.health.refusedOnce;
+}
+
+async function rightAfterWrong(
+  kit: Kit,
+  wrong: Form,
+  owner: ClientName,
+): Promise<MismatchWithEvidence | undefined> {
+  await kit.send(kit.client.tokenRequest(wrong));
+  const exchange = await isRefusedOnce(kit, () => kit.client.mint(owner));
+  return (
+    exchange && { ...differs('200 for right credentials after wrong ones', sayToken(exchange)), exchange }
+  );
+}
+
+function checkChallenge(kit: Kit, exchange: Exchange): void {
+  if (exchange.status !== 401) return;
+  kit.check('7.1-invalid_client-challenge', exchange, (answer) =>
+    !header(answer, 'www-authenticate')?.trim() ? differs('a 401 with WWW-Authenticate', 'none') : undefined,
+  );
+}
