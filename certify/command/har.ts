@@ -62,7 +62,7 @@ export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): obje
   // From the token response on, the token is a secret too; the redactor recognizes JWTs by their form.
   const issued = (exchange.json as { access_token?: unknown } | undefined)?.access_token;
   if (request.channel === 'token' && typeof issued === 'string' && !issued.startsWith('eyJ')) add(issued);
-  const body = request.form ? formEncode(request.form) : request.body;
+  const body = request.form ? formEncode(request.form, request.isPercentEncoded) : request.body;
   const { searchParams } = new URL(request.url);
   const mimeType = headers.find(([name]) => name === 'content-type')?.[1] ?? '';
   return redactDeep(

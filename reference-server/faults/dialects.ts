@@ -76,6 +76,11 @@ export const dialects: readonly Fault[] = [
       (_, { headers }) => headers['content-type']?.includes('charset') === true,
     ),
   }),
+  ...fails({ '4.1-success': /unreserved characters percent-encoded/ })({
+    'a form is not percent-decoded': refusing('400 invalid_request', (_, { body }) =>
+      /(grant|client|read)%/.test(body.toString()),
+    ),
+  }),
   ...failsLater({ '2.3-object-stable': /temperature/ })({
     'decimals have a comma for Accept-Language: de': onPages((page, _, { headers }) =>
       headers['accept-language']?.startsWith('de')

@@ -1,6 +1,7 @@
 /** Dialects: equivalent spellings of a request (header names, headers irrelevant to the service, the query). */
 import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
+import { percentEncoded } from '../../client/transport.ts';
 import type { Factors } from '../state/covering-array.ts';
 
 type Change = (request: RequestOut) => RequestOut;
@@ -54,7 +55,6 @@ const place = (pair: string): number => {
 };
 
 const UNRESERVED = /%(2d|54|5a)/gi;
-const percent = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
 const values = (change: (value: string) => string) =>
   queried((pairs) => pairs.map((pair) => pair.replace(/=.*/s, change)));
 
@@ -68,7 +68,7 @@ const QUERIES: Readonly<Record<string, Change>> = {
   'parameters in reverse': (request) => queried((pairs) => [...pairs].reverse())(usual(request)),
   // Hexadecimal digits have no case (RFC 3986, 2.1).
   'unreserved characters percent-encoded, in lower case': (request) =>
-    values((value) => value.replaceAll('%3A', '%3a').replace(/[-TZ]/g, percent))(usual(request)),
+    values((value) => value.replaceAll('%3A', '%3a').replace(/[-TZ]/g, percentEncoded))(usual(request)),
   'colons as they are': (request) => values((value) => value.replace(/%3a/gi, ':'))(usual(request)),
 };
 
@@ -176,6 +176,7 @@ export const toDialect =
 /** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
 const FORM = 'application/x-www-form-urlencoded';
 const REVERSED = 'fields in reverse';
+const ENCODED = 'unreserved characters percent-encoded';
 const ANY_TYPE = 'Accept: */*';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
@@ -187,7 +188,7 @@ export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
   ),
   // No Accept header is documented for this endpoint; curl sends this one.
   Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
-  form: ['fields as documented', REVERSED],
+  form: ['fields as documented', REVERSED, ENCODED],
   type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
 });
 
@@ -199,6 +200,7 @@ export const toTokenDialect =
     return {
       ...plain,
       form: combination['form'] === REVERSED ? [...form].reverse() : form,
+      isPercentEncoded: combination['form'] === ENCODED,
       headers: {
         ...headers,
         'content-type': combination['type']!,

@@ -1,5 +1,6 @@
 /** Renders a finding as the text and commands of a report. */
 import { spellName, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { formEncode } from '../../client/transport.ts';
 import { z } from 'zod';
 import { sayMismatch } from '../../checks/mismatch.ts';
 import { walkPictureSchema } from '../../checks/walk-picture.ts';
@@ -102,6 +103,7 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
     ...furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`),
     ...(request.headerNames ? [`, header names ${request.headerNames}`] : []),
     ...(request.isAnonymous ? [', no User-Agent, no X-Request-Id'] : []),
+    ...(request.isPercentEncoded ? [', unreserved characters percent-encoded'] : []),
     ...(request.isChunked ? [', in chunks'] : []),
     ...(request.isHttp2 ? [', over HTTP/2'] : []),
   ];
@@ -156,7 +158,12 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
   parts.push(...targetOptions(target));
   for (const [name, value] of furtherHeaders(request, target))
     parts.push(`-H ${quoteWith(redact(`${named(name)}: ${value}`), TOKEN)}`);
-  for (const [name, value] of request.form ?? []) parts.push(formField(name, value, target));
+  for (const [name, value] of request.form ?? [])
+    parts.push(
+      request.isPercentEncoded && name !== 'client_secret'
+        ? `--data-raw ${quote(formEncode([[name, value]], true))}`
+        : formField(name, value, target),
+    );
   if (request.body)
     parts.push(
       `-H ${quote(`Content-Type: ${request.headers['content-type'] ?? ''}`)} --data-raw ${quotedBody(request.body, target)}`,
