@@ -20,7 +20,7 @@ export const startReference = (
 ): Promise<RunningReference> =>
   startServer(
     [
-      ...['--rate-limit', '5/1s', '--rate-algorithm', 'token-bucket'],
+      ...['--rate-limit', '2/1s', '--rate-algorithm', 'token-bucket'],
       ...['--rate-burst', String(REQUESTS.fixed + REQUESTS.perRun * runs)],
     ],
     { tell, hasEvents: true },
