@@ -44,6 +44,27 @@ const FIRST_VERSION = [
   'some events have another result',
 ];
 
+/** Another one, with other members of the same classes. */
+const SECOND_VERSION = [
+  'an unknown kid selects an empty HMAC key',
+  'accepts the scheme JWT',
+  'a session cookie that a page set replaces the token',
+  'If-None-Match is answered with 304 before authentication',
+  'a path in capitals or percent-encoded letters bypasses authentication',
+  'header names are case-sensitive',
+  'a form is not percent-decoded',
+  'accepts a client_id with a suffix',
+  'a blank client_secret is not compared',
+  'reads the dot of a scope as any letter',
+  '30 February is 2 March',
+  'reads digits of every script',
+  'reduces a pageSize beyond 1000 to 1000',
+  'one more than the greatest from_id is the smallest',
+  'a next is bound to its token',
+  'during an outage pages of more than ten lack some items',
+  'some events are missing',
+];
+
 /** The requirements of a fault that the report does not find broken. */
 const missedOf =
   (report: Report) =>
@@ -54,18 +75,19 @@ const missedOf =
       return status === expected ? [] : [`${fault.name}: ${id} is ${status}`];
     });
 
-test(
-  `finds nine of ten faults of a first version with ${FIRST_VERSION.length} mistakes in one run`,
-  FULL,
-  async ({ small }) => {
-    test.setTimeout(200_000);
-    const faults = FIRST_VERSION.map(faultNamed);
-    const { server = {}, target } = combined(faults);
-    const report = await certifyServer(small, server, 'full', {
-      ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },
-      change: target!,
-    });
-    const missed = faults.flatMap(missedOf(report));
-    expect(missed.length, missed.join(', ')).toBeLessThanOrEqual(faults.length / 10);
-  },
-);
+for (const names of [FIRST_VERSION, SECOND_VERSION])
+  test(
+    `finds nine of ten faults of a version with ${names.length} mistakes in one run`,
+    FULL,
+    async ({ small }) => {
+      test.setTimeout(200_000);
+      const faults = names.map(faultNamed);
+      const { server = {}, target } = combined(faults);
+      const report = await certifyServer(small, server, 'full', {
+        ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },
+        change: (given) => target?.(given) ?? given,
+      });
+      const missed = faults.flatMap(missedOf(report));
+      expect(missed.length, missed.join(', ')).toBeLessThanOrEqual(faults.length / 10);
+    },
+  );
