@@ -72,7 +72,7 @@ test(
   `both hosts find the same on ${DRAWN} faults, and a closed port is red in both`,
   FULL,
   async ({ small }) => {
-    test.setTimeout(600_000);
+    test.setTimeout(1_200_000);
     const draw = (faults: readonly Fault[], count: number): Fault[] =>
       fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
         numRuns: 1,
