@@ -276,18 +276,21 @@ export const minting = (
   },
 });
 
+/** Values of the current request; shared, because each AsyncLocalStorage that was used slows every promise. */
+const current = new AsyncLocalStorage<ReadonlyMap<object, unknown>>();
+
 /** Passes a value of the current request to the parts of the service. */
 export function withRequestValue<Value>(
   valueOf: (request: ServiceRequest) => Value,
   inside: (current: () => Value) => ServerOptions,
 ): ServerOptions {
-  const known = new AsyncLocalStorage<Value>();
-  const server = inside(() => known.getStore() as Value);
+  const server = inside(() => current.getStore()?.get(server) as Value);
   return {
     ...server,
     wrapHandler: (handler) => {
       const inner = server.wrapHandler?.(handler) ?? handler;
-      return (request) => known.run(valueOf(request), () => inner(request));
+      return (request) =>
+        current.run(new Map(current.getStore()).set(server, valueOf(request)), () => inner(request));
     },
   };
 }
