@@ -3,8 +3,7 @@ import { spellName, type Exchange, type RequestOut } from '../../client/exchange
 import { formEncode } from '../../client/transport.ts';
 import { z } from 'zod';
 import { sayMismatch } from '../../checks/mismatch.ts';
-import { walkPictureSchema } from '../../checks/walk-picture.ts';
-import type { DeepReadonly } from '../../deep-readonly.ts';
+import { type DeepReadonly, walkPictureSchema } from '../../checks/walk-picture.ts';
 import type { Finding } from '../state/ledger.ts';
 import type { Target } from '../../target/target.ts';
 import { LONGEST_SPELT, TOKEN } from './redact.ts';
