@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { refusedAs, refusedGrant } from '../engine/checks/token.ts';
+import { percentEncoded } from '../engine/client/transport.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
@@ -44,8 +45,7 @@ const SCOPES = ['offline_access', 'profile', 'read', 'admin', 'api://screenings/
 const WILDCARDS = ['%', '*'];
 
 /** A form that is decoded twice has the right value. */
-const encodedTwice = (right: string): string =>
-  right.replace(/^./, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
+const encodedTwice = (right: string): string => right.replace(/^./, percentEncoded);
 
 /** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>

@@ -11,6 +11,7 @@ import {
 import type { Judge } from '../engine/checks/mismatch.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
+import { percentEncoded } from '../engine/client/transport.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -47,7 +48,10 @@ const SPELLINGS: readonly (readonly [
     onPath((path) => path.replace(USUAL, '/%761/%74enants/$1/%73creenings')),
     'encoded-path',
   ],
-  ['a digit of the tenant percent-encoded', onPath((path) => path.replace(/(?<=tenants\/)./, escaped))],
+  [
+    'a digit of the tenant percent-encoded',
+    onPath((path) => path.replace(/(?<=tenants\/)./, percentEncoded)),
+  ],
   // Most UUID parsers accept these forms too; the server may decide whether to serve them.
   ['a tenant without hyphens', onTenant((own) => own.replaceAll('-', '')), 'uuid-in-another-form'],
   ['a tenant in braces', onTenant((own) => `%7B${own}%7D`), 'uuid-in-another-form'],
@@ -64,8 +68,6 @@ const SPELLINGS: readonly (readonly [
   ],
   ['the path in upper case', onPath((path) => path.replace(USUAL, '/V1/TENANTS/$1/SCREENINGS'))],
 ];
-
-const escaped = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`;
 
 /** Is accepted by servers that only check that a token is present, or decode it without verifying it. */
 async function alteredBearer(kit: Kit): Promise<Authorization> {
