@@ -33,6 +33,8 @@ interface ConfirmContext {
   readonly oracleOf: OracleOf;
   /** Every page with items so far. */
   readonly pages: readonly Exchange[];
+  /** Whether the testTime of a screening was corrected during the run. */
+  readonly hasCorrections: () => boolean;
 }
 
 const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
@@ -43,8 +45,9 @@ const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTIO
 /** Differences that a deleted screening explains. */
 const mayHaveMoved = (id: RequirementId): boolean => mayLag(id) && id !== '4.2-repeatable';
 
-/** Whether a screening appeared that an earlier answer for its range did not have: data arrives during the run. */
-const dataArrives = ({ pages, oracleOf }: ConfirmContext): boolean =>
+/** Whether a screening appeared that an earlier answer for its range did not have, or moved, during the run. */
+const dataChanges = ({ pages, oracleOf, hasCorrections }: ConfirmContext): boolean =>
+  hasCorrections() ||
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
 
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
@@ -55,6 +58,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     send: (request, options) => client.send(request, options),
     oracleOf: knowledge.oracleOf,
     pages: knowledge.pages,
+    hasCorrections: () => knowledge.hasCorrections,
     settle: async () => {
       if (isSettled) return;
       isSettled = true;
@@ -72,8 +76,11 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     answers.set(keyOf(request), exchange);
     return exchange;
   };
+  // A corrected testTime explains other findings.
+  const next = (): Finding | undefined =>
+    ledger.unconfirmed.find(({ id }) => id === '2.3-id-stable') ?? ledger.unconfirmed[0];
   // A dropped finding may be followed by a spare.
-  for (let finding = ledger.unconfirmed[0]; finding; finding = ledger.unconfirmed[0]) {
+  for (let finding = next(); finding; finding = next()) {
     const confirmed = await confirm(finding, context);
     const reduced = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
     ledger.settle(finding, reduced);
@@ -114,7 +121,7 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
       sent++;
       if (mismatch) seen++;
     }
-    if (seen === 1 && (needsAgain || (maySettle && dataArrives(context)))) return undefined;
+    if (seen === 1 && (needsAgain || (maySettle && dataChanges(context)))) return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;

@@ -331,6 +331,10 @@ export class Knowledge {
     return undefined;
   }
 
+  get hasCorrections(): boolean {
+    return this.corrected.size > 0 && this.corrected.size <= CORRECTED_AT_MOST;
+  }
+
   /** Notes a corrected testTime. Returns false if too many were corrected. */
   correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem): boolean {
     this.corrected.add(id);
