@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CERTIFICATE_FILE } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { temporaryFolder } from '../../engine/files.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
@@ -131,11 +130,7 @@ async function perform(
   const { events } = situation;
   const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
   if (eventsFile) await writeFile(eventsFile, events.map((one) => `${one}\n`).join(''));
-  const given: Given = {
-    ...stage.given,
-    events: eventsFile,
-    trusted: staged.tlsHost && CERTIFICATE_FILE,
-  };
+  const given: Given = { ...stage.given, events: eventsFile };
   const ending = new AbortController();
   const watching = new AbortController();
   let stopped: Play['stopped'];

@@ -1,7 +1,8 @@
 /** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
 import { pageRequests, normalized, type Recorded, isStart } from './record.ts';
 import type { ClientFailure } from './report.ts';
-import { finding, type Play } from './situation.ts';
+import { finding, unless, type Play } from './situation.ts';
+import { several } from '../render/results.ts';
 import { queryOf } from '../../reference-server/run/alter.ts';
 import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
 
@@ -107,10 +108,23 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
   return [];
 }
 
-export function repeatedRefusals(requests: readonly Recorded[], status: number): Recorded[] {
-  return seriesOf(requests, (request) => request.status === status)
+/** Reports a request that was retried more than `most` times after this status. */
+export function retryFindings(
+  requests: readonly Recorded[],
+  status: number,
+  most: 0 | 1,
+  aside = '',
+): readonly ClientFailure[] {
+  const [longest] = seriesOf(requests, (request) => request.status === status)
     .map((series) => series.requests)
-    .reduce<Recorded[]>((most, one) => (one.length > most.length ? [...one] : most), []);
+    .sort((one, other) => other.length - one.length);
+  const retries = (longest?.length ?? 1) - 1;
+  return unless(
+    retries <= most,
+    `${most === 0 ? 'no' : 'one'} retry of a request that is answered ${status}`,
+    `${several(retries, 'retry', 'retries')}${aside}`,
+    longest?.slice(0, 8),
+  );
 }
 
 // -- whether a walk followed the URLs that it was given (section 4.2, rule 5) ----------------------

@@ -1,6 +1,6 @@
 /** All situations, in the order of the report, and those with events in addition to REST (sections 2.3 and 6). */
 import { situationsOf, type Situation } from '../situation.ts';
-import { failureSituations, refusalSituations } from './failures.ts';
+import { failureSituations } from './failures.ts';
 import { pagesSituations } from './pages.ts';
 import { tokenSituations } from './tokens.ts';
 import { envelope } from '../../../reference-server/events.ts';
@@ -47,6 +47,5 @@ export const SITUATIONS: readonly Situation[] = [
   ...pagesSituations,
   ...tokenSituations,
   ...failureSituations,
-  ...refusalSituations,
   ...eventSituations,
 ];

@@ -1,12 +1,6 @@
 /** Building blocks of situations: screenings, each set of which tests one property, and servers. */
 import type { Clock } from '../../../engine/clock.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  shift,
-  type Instant,
-} from '../../../engine/data/instant.ts';
+import { formatInstant, instant, isInside, shift, type Instant } from '../../../engine/data/instant.ts';
 import { compareKeys } from '../../../engine/data/oracle.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../../reference-server/http/http.ts';
@@ -106,9 +100,7 @@ export const inOrder = (screenings: readonly Screening[]): (Screening & { readon
   screenings.map((one) => ({ ...one, at: instant(one.testTime) })).sort(compareKeys);
 
 export const within = (screenings: readonly Screening[], { from, to }: Window): Screening[] =>
-  inOrder(screenings).filter(
-    ({ at }) => compareInstants(at, instant(from)) >= 0 && compareInstants(at, instant(to)) < 0,
-  );
+  inOrder(screenings).filter(({ at }) => isInside(at, { from: instant(from), to: instant(to) }));
 
 // -- servers -----------------------------------------------------------------------------------------
 
@@ -119,7 +111,6 @@ export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOpti
   screenings: plain(pages * PAGE_SIZE - 4),
   window: WINDOW,
   pageSize: PAGE_SIZE,
-  mostItems: PAGE_SIZE,
   server,
 });
 
