@@ -9,7 +9,7 @@ import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.
 import type { Verdict } from '../report/report.ts';
 import { readPrinted, type Client, type Ended } from './client.ts';
 import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
-import { inOrder, within } from './situations/blocks.ts';
+import { within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, Rule, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
@@ -133,11 +133,7 @@ async function perform(
   const given: Given = { ...stage.given, events: eventsFile };
   const ending = new AbortController();
   const watching = new AbortController();
-  let stopped: Play['stopped'];
-  const stop = (why: NonNullable<Play['stopped']>): void => {
-    stopped ??= why;
-    ending.abort();
-  };
+  const stop = (why: NonNullable<Play['stopped']>): void => ending.abort(why);
   const stopWhenSilent = async (): Promise<void> => {
     while (!watching.signal.aborted) {
       const leftMs = recorder.progressMs + options.pollingMs - recorder.now();
@@ -155,16 +151,15 @@ async function perform(
   } finally {
     watching.abort();
   }
-  const all = inOrder([...staged.screenings, ...(situation.onlyEvents ?? [])]);
   return {
     given,
     requests: recorder.requests,
     tokens: recorder.tokens,
     ended,
     printed: readPrinted(ended.stdout ?? ''),
-    stopped,
+    stopped: ending.signal.reason as Play['stopped'],
     expected: within(staged.screenings, staged.window),
-    all,
+    all: [...staged.screenings, ...(situation.onlyEvents ?? [])],
   };
 }
 

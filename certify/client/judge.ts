@@ -10,13 +10,10 @@ import { pageRequests } from './record.ts';
 import type { ClientFailure, Rule, SituationResult } from './report.ts';
 import { finding, unless, type Play, type Situation } from './situation.ts';
 
-interface Judged {
-  readonly status: Status;
-  readonly reason?: string;
-  readonly failures: readonly ClientFailure[];
-}
-
-export function judgePlay(situation: Situation, play: Play): Judged {
+export function judgePlay(
+  situation: Situation,
+  play: Play,
+): Pick<SituationResult, 'status' | 'reason' | 'failures'> {
   const open = whyUntested(situation, play);
   if (open !== undefined) return { status: 'untested', reason: open, failures: [] };
   const own = [
@@ -64,8 +61,7 @@ function silent({ ended, stopped }: Play): string {
 /** Findings on a client that exited with 0 and thereby declared the window complete. */
 function soldFindings({ impossible }: Situation, play: Play): readonly ClientFailure[] {
   const { ended, printed, requests, stopped } = play;
-  if (stopped !== undefined || ended.stdout === undefined) return [];
-  if (ended.status !== undefined && ended.status !== 0) return [];
+  if (stopped || ended.status || ended.stdout === undefined) return [];
   if (!impossible) return collectionFindings(play);
   if (ended.status === undefined) return [];
   const received = `exit status 0 with ${several(printed.screenings.length, 'screening')}`;

@@ -95,12 +95,14 @@ export const twiceShown = (): Screening[] =>
 const spelt = (time: Instant, offsetMinutes: number | undefined): string =>
   formatInstant(time, offsetMinutes === undefined ? {} : { offsetMinutes });
 
-/** Sorts by testTime and id (section 4.2, rule 4). */
-export const inOrder = (screenings: readonly Screening[]): (Screening & { readonly at: Instant })[] =>
-  screenings.map((one) => ({ ...one, at: instant(one.testTime) })).sort(compareKeys);
-
-export const within = (screenings: readonly Screening[], { from, to }: Window): Screening[] =>
-  inOrder(screenings).filter(({ at }) => isInside(at, { from: instant(from), to: instant(to) }));
+/** The screenings of a window, sorted by testTime and id (section 4.2, rule 4). */
+export function within(screenings: readonly Screening[], window: Window): Screening[] {
+  const [from, to] = [instant(window.from), instant(window.to)];
+  return screenings
+    .map((one) => ({ ...one, at: instant(one.testTime) }))
+    .filter(({ at }) => isInside(at, { from, to }))
+    .sort(compareKeys);
+}
 
 // -- servers -----------------------------------------------------------------------------------------
 
