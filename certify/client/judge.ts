@@ -243,6 +243,7 @@ const RULES: readonly JudgedRule[] = [
 function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   const { redact } = createRedactor([given.clientSecret]);
   const holds = (text: string): boolean => redact(text).includes(REDACTED);
+  const outputs = { 'standard output': ended.stdout ?? '', 'standard error': ended.stderr };
   const inUrl = requests.filter(({ request }) => holds(request.path));
   const toApi = requests.filter(
     ({ channel, request: { body, headers } }) =>
@@ -256,18 +257,13 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
       'it in a request for a page',
       toApi.slice(0, 1),
     ),
-    ...Object.entries({ 'standard output': ended.stdout ?? '', 'standard error': ended.stderr }).flatMap(
-      ([where, text]) => [
+    ...Object.entries(outputs).flatMap(([where, text]) => {
+      const hasToken = tokens.some((token) => text.includes(token));
+      return [
         ...unless(!holds(text), `no secret on ${where}`, 'the client_secret there'),
-        ...unless(
-          !tokens.some((token) => text.includes(token)),
-          `no token on ${where}`,
-          'an access token there',
-          [],
-          'SHOULD',
-        ),
-      ],
-    ),
+        ...unless(!hasToken, `no token on ${where}`, 'an access token there', [], 'SHOULD'),
+      ];
+    }),
   ];
 }
 

@@ -28,7 +28,6 @@ export interface Rule {
   readonly name: string;
   readonly section: string;
   readonly level: Level;
-  /** One sentence. */
   readonly title: string;
   /** Where to look for the mistake, the most likely cause first. */
   readonly lookAt: readonly string[];

@@ -7,8 +7,7 @@ import { envelope } from '../../../reference-server/events.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import { plain, screening, usual, within, WINDOW } from './blocks.ts';
 
-const eventOf = ({ id, tenantId, testTime, json }: Screening): string =>
-  envelope({ id: String(id), tenantId, testTime, json });
+const eventOf = (one: Screening): string => envelope({ ...one, id: String(one.id) });
 
 /** One arrives after the walk, one lies outside the window. */
 const late = screening(700_001n, '2026-03-30T12:00:00Z');

@@ -123,7 +123,6 @@ type PageStep = (
   next: Handler,
 ) => Promise<ServiceAnswer> | ServiceAnswer;
 
-/** Takes the step for the first request of this page, and serves all others. */
 export const atFirst = (wanted: number, step: PageStep): ServerOptions =>
   pageStep(
     () => (place, request, next) =>
@@ -151,3 +150,5 @@ export const waiting =
     await clock.sleep(ms);
     return next(request);
   };
+
+export const slowPages = (ms: number, clock: Clock): ServerOptions => pageStep(() => waiting(ms, clock));

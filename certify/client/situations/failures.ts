@@ -19,12 +19,23 @@ const LOOK_AT_5XX = [
   'the retry library: which statuses it retries, and whether its waits grow',
 ];
 
-/** Situations that differ in the error alone. */
-const perStatus = (
-  errors: readonly string[],
-  rows: (status: number, error: string) => Readonly<Record<string, SituationRow>>,
-): Readonly<Record<string, SituationRow>> =>
-  Object.assign({}, ...errors.map((error) => rows(parseInt(error), error)));
+const threeTimes = (error: string): SituationRow => ({
+  title: `${parseInt(error)} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
+  lookAt: LOOK_AT_5XX,
+  stage: () => usual(failing(error, [2, 4], 3)),
+  met: answered(parseInt(error)),
+  givingUp: 'allowed',
+  judge: (play) => [...unretried(play), ...backoffFindings(play)],
+});
+
+const final = (error: string): SituationRow => ({
+  title: `a ${parseInt(error)} is final: the request is not retried, and the client exits with an error`,
+  lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
+  stage: () => usual(answering(error, () => true)),
+  met: answered(parseInt(error)),
+  impossible: true,
+  judge: ({ requests }) => retryFindings(requests, parseInt(error), 0),
+});
 
 export const failureSituations = situationsOf('7.2', {
   '429-with-seconds': {
@@ -57,16 +68,8 @@ export const failureSituations = situationsOf('7.2', {
     stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
   },
-  ...perStatus(['503 service_unavailable', '500 internal_error'], (status, error) => ({
-    [`${status}-three-times`]: {
-      title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
-      lookAt: LOOK_AT_5XX,
-      stage: () => usual(failing(error, [2, 4], 3)),
-      met: answered(status),
-      givingUp: 'allowed',
-      judge: (play) => [...unretried(play), ...backoffFindings(play)],
-    },
-  })),
+  '503-three-times': threeTimes('503 service_unavailable'),
+  '500-three-times': threeTimes('500 internal_error'),
   '503-for-ever': {
     title:
       'if 503 persists, the client gives up in bounded time, with growing waits, and exits with an error',
@@ -97,16 +100,9 @@ export const failureSituations = situationsOf('7.2', {
       pageRequests(requests).some(({ atMs, endMs = Infinity }) => endMs - atMs > 1_500) ||
       'the client ended before the slow answer',
   },
-  ...perStatus(['400 invalid_request', '403 forbidden', '404 not_found'], (status, error) => ({
-    [`${status}-not-retried`]: {
-      title: `a ${status} is final: the request is not retried, and the client exits with an error`,
-      lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
-      stage: () => usual(answering(error, () => true)),
-      met: answered(status),
-      impossible: true,
-      judge: ({ requests }) => retryFindings(requests, status, 0),
-    },
-  })),
+  '400-not-retried': final('400 invalid_request'),
+  '403-not-retried': final('403 forbidden'),
+  '404-not-retried': final('404 not_found'),
   'tls-trusted': {
     section: '4.1',
     optional: true,
