@@ -74,19 +74,13 @@ function endFindings({ impossible }: Situation, { requests, stopped }: Play): re
   if (stopped === undefined) return [];
   const asked = pageRequests(requests);
   const last = asked.slice(-5);
-  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
   if (stopped === 'storm') {
     const received = `${several(asked.length, 'request')} for pages, and no end`;
     return [finding('an end after a few retries', received, last)];
   }
-  return [
-    finding(
-      'an end in bounded time',
-      'none: the client made no progress within the timeout (--timeout), and was stopped',
-      last,
-      mayBackOff ? 'SHOULD' : undefined,
-    ),
-  ];
+  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
+  const received = 'none: the client made no progress within the timeout (--timeout), and was stopped';
+  return [finding('an end in bounded time', received, last, mayBackOff ? 'SHOULD' : undefined)];
 }
 
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {

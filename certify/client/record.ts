@@ -20,8 +20,6 @@ interface ServedPage {
 }
 
 export interface Recorded {
-  /** Counted from 1 in order of arrival. */
-  readonly number: number;
   /** Milliseconds since the client was started. */
   readonly atMs: number;
   /** When the answer was ready, on the same clock; undefined until then. */
@@ -88,7 +86,6 @@ export class Recorder {
     const token = bearer === undefined ? 0 : this.tokens.indexOf(bearer) + 1;
     const channel = isScreenings(request) ? 'pages' : isTokenRequest(request) ? 'token' : 'other';
     const record: Recorded = {
-      number: this.requests.length + 1,
       atMs: this.now(),
       channel,
       request,

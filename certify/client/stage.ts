@@ -95,7 +95,7 @@ export async function openStage(
     given,
     recorder,
     async [Symbol.asyncDispose]() {
-      await Promise.all([api.stop(), ...(auth === api ? [] : [auth.stop()])]);
+      await Promise.all([...new Set([api, auth])].map((listener) => listener.stop()));
     },
   };
 }
