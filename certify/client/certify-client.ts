@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CERTIFICATE_FILE } from '../../reference-server/http/certificates.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { temporaryFolder } from '../../engine/files.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
@@ -10,7 +9,7 @@ import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.
 import type { Verdict } from '../report/report.ts';
 import { readPrinted, type Client, type Ended } from './client.ts';
 import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
-import { inOrder, within } from './situations/blocks.ts';
+import { within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, Rule, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
@@ -44,23 +43,22 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const redactor = createRedactor([clientSecret]);
   const context = { client, options, directory: directory.path, clientSecret, redactor };
   const rows = new Map<string, Row>();
+  /** Why no further situation is played. */
+  let obstacle: string | undefined;
   const put = async (situation: Situation): Promise<void> => {
-    rows.set(situation.name, await play(situation, context));
+    const row = obstacle ? { result: untestedRow(situation, obstacle) } : await play(situation, context);
+    rows.set(situation.name, row);
   };
   // A client that fails the plain walk cannot pass any other situation.
-  const first = chosen.find(({ name }) => name === SITUATIONS[0]!.name);
+  const first = chosen.find((situation) => situation === SITUATIONS[0]);
   if (first) await put(first);
-  const basis = first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0;
+  if (first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0)
+    obstacle = `${first.name} must end with exit status 0 first`;
   const others = chosen.filter((situation) => situation !== first);
-  if (basis) {
-    const reason = `${first.name} must end with exit status 0 first`;
-    for (const situation of others) rows.set(situation.name, { result: untestedRow(situation, reason) });
-  } else {
-    await mapConcurrently(slowestFirst(others), put, options.concurrency);
-  }
-  const all = chosen.map(({ name }) => rows.get(name)!);
-  const played = all.flatMap((row) => row.played ?? []);
-  const situations = [...withNeeds(chosen, all), ...(options.only ? [] : throughout(played, redactor))];
+  await mapConcurrently(slowestFirst(others), put, options.concurrency);
+  const played = chosen.flatMap(({ name }) => rows.get(name)!.played ?? []);
+  const results = chosen.map((situation) => withNeed(situation, rows));
+  const situations = [...results, ...(options.only ? [] : throughout(played, redactor))];
   return {
     ...verdictOf(situations),
     kit: options.kit,
@@ -131,18 +129,10 @@ async function perform(
   const { events } = situation;
   const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
   if (eventsFile) await writeFile(eventsFile, events.map((one) => `${one}\n`).join(''));
-  const given: Given = {
-    ...stage.given,
-    events: eventsFile,
-    trusted: staged.tlsHost && CERTIFICATE_FILE,
-  };
+  const given: Given = { ...stage.given, events: eventsFile };
   const ending = new AbortController();
   const watching = new AbortController();
-  let stopped: Play['stopped'];
-  const stop = (why: NonNullable<Play['stopped']>): void => {
-    stopped ??= why;
-    ending.abort();
-  };
+  const stop = (why: NonNullable<Play['stopped']>): void => ending.abort(why);
   const stopWhenSilent = async (): Promise<void> => {
     while (!watching.signal.aborted) {
       const leftMs = recorder.progressMs + options.pollingMs - recorder.now();
@@ -160,16 +150,15 @@ async function perform(
   } finally {
     watching.abort();
   }
-  const all = inOrder([...staged.screenings, ...(situation.onlyEvents ?? [])]);
   return {
     given,
     requests: recorder.requests,
     tokens: recorder.tokens,
     ended,
     printed: readPrinted(ended.stdout ?? ''),
-    stopped,
+    stopped: ending.signal.reason as Play['stopped'],
     expected: within(staged.screenings, staged.window),
-    all,
+    all: [...staged.screenings, ...(situation.onlyEvents ?? [])],
   };
 }
 
@@ -178,14 +167,12 @@ const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
 const slowestFirst = (situations: readonly Situation[]): Situation[] =>
   [...situations].sort((a, b) => Number(SLOW.test(b.name)) - Number(SLOW.test(a.name)));
 
-function withNeeds(chosen: readonly Situation[], rows: readonly Row[]): SituationResult[] {
-  return chosen.map((situation, index) => {
-    const { result } = rows[index]!;
-    const needed = situation.needs && rows[chosen.findIndex(({ name }) => name === situation.needs)]?.result;
-    return result.status === 'pass' && needed && needed.status === 'untested'
-      ? { ...result, status: 'untested', reason: needed.reason ?? '' }
-      : result;
-  });
+function withNeed({ name, needs }: Situation, rows: ReadonlyMap<string, Row>): SituationResult {
+  const { result } = rows.get(name)!;
+  const needed = needs === undefined ? undefined : rows.get(needs)?.result;
+  return result.status === 'pass' && needed?.status === 'untested'
+    ? { ...result, status: 'untested', reason: needed.reason ?? '' }
+    : result;
 }
 
 const optional = new Set(SITUATIONS.filter((one) => one.optional).map(({ name }) => name));

@@ -123,10 +123,8 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
 
   return async (given, signal, situation) => {
     makeFolder(directory);
-    const [output, status] = ['ndjson', 'status'].map((end) => join(directory, `${situation}.${end}`)) as [
-      string,
-      string,
-    ];
+    const output = join(directory, `${situation}.ndjson`);
+    const status = join(directory, `${situation}.status`);
     await Promise.all([output, status].map((file) => rm(file, { force: true })));
     typed.length = 0;
     tell(`\n# ${situation}`);

@@ -7,8 +7,7 @@ import { backoffFindings, tooEarly } from './judge-requests.ts';
 import { SITUATIONS } from './situations/all.ts';
 import type { Play } from './situation.ts';
 
-const request = (number: number, atMs: number, status: number, page = 1): Recorded => ({
-  number,
+const request = (atMs: number, status: number, page = 1): Recorded => ({
   atMs,
   endMs: atMs + 1,
   channel: 'pages',
@@ -24,14 +23,14 @@ const request = (number: number, atMs: number, status: number, page = 1): Record
 
 /** Each page fails once before every wait and is then served; two pages alike. */
 function failing(waits: readonly (readonly number[])[]): { requests: Recorded[] } {
-  const requests: Recorded[] = [request(1, 0, 200, -1)];
+  const requests: Recorded[] = [request(0, 200, -1)];
   let atMs = 6;
   waits.forEach((series, page) => {
     for (const wait of series) {
-      requests.push(request(requests.length + 1, atMs, 503, page));
+      requests.push(request(atMs, 503, page));
       atMs += 1 + wait;
     }
-    requests.push(request(requests.length + 1, atMs, 200, page));
+    requests.push(request(atMs, 200, page));
     atMs += 5;
   });
   return { requests };
@@ -48,7 +47,7 @@ test('does not judge waits that are not longer than the pauses of a busy machine
     [230, 240, 220],
   ]);
   expect(backoffFindings({ requests })).toHaveLength(1);
-  const busy = [...requests, request(20, 5_000, 200, 7), request(21, 5_150, 200, 8)];
+  const busy = [...requests, request(5_000, 200, 7), request(5_150, 200, 8)];
   expect(backoffFindings({ requests: busy })).toEqual([]);
 });
 
@@ -56,22 +55,20 @@ test('accepts three equal waits as chance', () => expect(words([[1000, 1010, 990
 
 test('accepts exponential backoff with any base, factor and cap, and an immediate first retry', () => {
   // Shorter waits look like a retry without backoff (AT_ONCE_MS).
-  const base = fc.integer({ min: 30, max: 5_000 });
-  const factor = fc.double({ min: 1.5, max: 4, noNaN: true });
+  const backoff = fc.record({
+    first: fc.integer({ min: 30, max: 5_000 }),
+    factor: fc.double({ min: 1.5, max: 4, noNaN: true }),
+    retries: fc.integer({ min: 2, max: 6 }),
+    isImmediate: fc.boolean(),
+  });
   fc.assert(
-    fc.property(
-      base,
-      factor,
-      fc.integer({ min: 2, max: 6 }),
-      fc.boolean(),
-      (first, by, retries, isImmediate) => {
-        const waits = Array.from({ length: retries }, (_, retry) =>
-          Math.min(first * by ** retry, 20 * first),
-        );
-        const series = isImmediate ? [1, ...waits] : waits;
-        expect(words([series, series])).toBe('');
-      },
-    ),
+    fc.property(backoff, ({ first, factor, retries, isImmediate }) => {
+      const waits = Array.from({ length: retries }, (_, retry) =>
+        Math.min(first * factor ** retry, 20 * first),
+      );
+      const series = isImmediate ? [1, ...waits] : waits;
+      expect(words([series, series])).toBe('');
+    }),
   );
 });
 
@@ -97,8 +94,8 @@ test('accepts half jitter always, and full jitter nearly always', () => {
 });
 
 test('reports a request before the time of Retry-After, but not one already in flight', () => {
-  const limited = { ...request(1, 100, 429), waitUntilMs: 2_101 };
-  const at = (atMs: number) => tooEarly({ requests: [limited, request(2, atMs, 200)] });
+  const limited = { ...request(100, 429), waitUntilMs: 2_101 };
+  const at = (atMs: number) => tooEarly({ requests: [limited, request(atMs, 200)] });
   expect(at(600)[0]!.message).toBe(
     'expected no request for 2.00 s after the 429, as Retry-After says, got the next one after 0.50 s',
   );

@@ -1,7 +1,9 @@
 /** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
-import { pageRequests, normalized, type Recorded, isStart } from './record.ts';
+import { pageRequests, normalized, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
-import { finding, type Play } from './situation.ts';
+import { finding, unless, type Play } from './situation.ts';
+import { several } from '../render/results.ts';
+import type { ServiceRequest } from '../../reference-server/http/http.ts';
 import { queryOf } from '../../reference-server/run/alter.ts';
 import { compareInstants, parseInstant } from '../../engine/data/instant.ts';
 
@@ -95,22 +97,30 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
       ({ atMs, request }) =>
         atMs > endMs && atMs < waitUntilMs - EARLY_MS && normalized(request.path) === page,
     );
-    if (!early) continue;
-    return [
-      finding(
-        `no request for ${seconds(waitUntilMs - endMs)} after the 429, as Retry-After says`,
-        `the next one after ${seconds(early.atMs - endMs)}`,
-        [limited, early],
-      ),
-    ];
+    const expected = `no request for ${seconds(waitUntilMs - endMs)} after the 429, as Retry-After says`;
+    if (early)
+      return [finding(expected, `the next one after ${seconds(early.atMs - endMs)}`, [limited, early])];
   }
   return [];
 }
 
-export function repeatedRefusals(requests: readonly Recorded[], status: number): Recorded[] {
-  return seriesOf(requests, (request) => request.status === status)
+/** Reports a request that was retried more than `most` times after this status. */
+export function retryFindings(
+  requests: readonly Recorded[],
+  status: number,
+  most: 0 | 1,
+  aside = '',
+): readonly ClientFailure[] {
+  const [longest] = seriesOf(requests, (request) => request.status === status)
     .map((series) => series.requests)
-    .reduce<Recorded[]>((most, one) => (one.length > most.length ? [...one] : most), []);
+    .sort((one, other) => other.length - one.length);
+  const retries = (longest?.length ?? 1) - 1;
+  return unless(
+    retries <= most,
+    `${most === 0 ? 'no' : 'one'} retry of a request that is answered ${status}`,
+    `${several(retries, 'retry', 'retries')}${aside}`,
+    longest?.slice(0, 8),
+  );
 }
 
 // -- whether a walk followed the URLs that it was given (section 4.2, rule 5) ----------------------
@@ -122,7 +132,8 @@ export function followFindings({ requests }: Play): ClientFailure[] {
   for (const request of pageRequests(requests)) {
     const asked = normalized(request.request.path);
     if (!given.has(asked)) {
-      const wrong = isStart(request) ? restart(request, before) : rebuilt(request, before);
+      const isStart = !queryOf(request.request).has('from_id');
+      const wrong = isStart ? restart(request, before) : rebuilt(request, before);
       if (wrong) return [wrong];
     }
     if (request.page?.next !== undefined) {
@@ -141,23 +152,21 @@ function rebuilt(request: Recorded, before: Recorded | undefined): ClientFailure
     ? finding('a walk that begins with from and to', 'a from_id of the client’s own', [request])
     : finding(
         `next to be followed as given: ${pathOf(next)}`,
-        `another URL: ${differences(next, request.request.path)}`,
+        `another URL: ${differences(next, request.request)}`,
         [before!, request],
       );
 }
 
-function differences(next: string, asked: string): string {
-  const [given, own] = [next, asked].map((url) => queryOf({ path: pathOf(url) } as never)) as [
-    URLSearchParams,
-    URLSearchParams,
-  ];
+function differences(next: string, asked: ServiceRequest): string {
+  const given = new URL(next).searchParams;
+  const own = queryOf(asked);
   const names = [...new Set([...given.keys(), ...own.keys()])];
   const words = names.flatMap((name) => {
     if (!own.has(name)) return [`${name} left out`];
     if (!given.has(name)) return [`${name} added`];
     return given.get(name) === own.get(name) ? [] : [`${name} changed to ${own.get(name)}`];
   });
-  return words.join(', ') || pathOf(asked);
+  return words.join(', ') || asked.path;
 }
 
 /** A new query from where a page ended, instead of following `next`. */
@@ -165,10 +174,9 @@ function restart(request: Recorded, before: Recorded | undefined): ClientFailure
   const from = parseInstant(queryOf(request.request).get('from') ?? '');
   const last = parseInstant(before?.page?.lastTestTime ?? '');
   if (!from || !last || !before?.page?.next) return undefined;
-  const after = compareInstants(from, last) >= 0;
   // A window that happens to start later is another walk.
-  const near = Number(from.seconds - last.seconds) <= 1;
-  if (!after || !near) return undefined;
+  const isNear = Number(from.seconds - last.seconds) <= 1;
+  if (compareInstants(from, last) < 0 || !isNear) return undefined;
   return finding(
     `next to be followed as given: ${pathOf(before.page.next)}`,
     `a new query from the last testTime without from_id, which loses or repeats ties`,

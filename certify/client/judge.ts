@@ -10,13 +10,10 @@ import { pageRequests } from './record.ts';
 import type { ClientFailure, Rule, SituationResult } from './report.ts';
 import { finding, unless, type Play, type Situation } from './situation.ts';
 
-interface Judged {
-  readonly status: Status;
-  readonly reason?: string;
-  readonly failures: readonly ClientFailure[];
-}
-
-export function judgePlay(situation: Situation, play: Play): Judged {
+export function judgePlay(
+  situation: Situation,
+  play: Play,
+): Pick<SituationResult, 'status' | 'reason' | 'failures'> {
   const open = whyUntested(situation, play);
   if (open !== undefined) return { status: 'untested', reason: open, failures: [] };
   const own = [
@@ -64,8 +61,7 @@ function silent({ ended, stopped }: Play): string {
 /** Findings on a client that exited with 0 and thereby declared the window complete. */
 function soldFindings({ impossible }: Situation, play: Play): readonly ClientFailure[] {
   const { ended, printed, requests, stopped } = play;
-  if (stopped !== undefined || ended.stdout === undefined) return [];
-  if (ended.status !== undefined && ended.status !== 0) return [];
+  if (stopped || ended.status || ended.stdout === undefined) return [];
   if (!impossible) return collectionFindings(play);
   if (ended.status === undefined) return [];
   const received = `exit status 0 with ${several(printed.screenings.length, 'screening')}`;
@@ -78,19 +74,13 @@ function endFindings({ impossible }: Situation, { requests, stopped }: Play): re
   if (stopped === undefined) return [];
   const asked = pageRequests(requests);
   const last = asked.slice(-5);
-  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
   if (stopped === 'storm') {
     const received = `${several(asked.length, 'request')} for pages, and no end`;
     return [finding('an end after a few retries', received, last)];
   }
-  return [
-    finding(
-      'an end in bounded time',
-      'none: the client made no progress within the timeout (--timeout), and was stopped',
-      last,
-      mayBackOff ? 'SHOULD' : undefined,
-    ),
-  ];
+  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
+  const received = 'none: the client made no progress within the timeout (--timeout), and was stopped';
+  return [finding('an end in bounded time', received, last, mayBackOff ? 'SHOULD' : undefined)];
 }
 
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
@@ -247,6 +237,7 @@ const RULES: readonly JudgedRule[] = [
 function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   const { redact } = createRedactor([given.clientSecret]);
   const holds = (text: string): boolean => redact(text).includes(REDACTED);
+  const outputs = { 'standard output': ended.stdout ?? '', 'standard error': ended.stderr };
   const inUrl = requests.filter(({ request }) => holds(request.path));
   const toApi = requests.filter(
     ({ channel, request: { body, headers } }) =>
@@ -260,18 +251,13 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
       'it in a request for a page',
       toApi.slice(0, 1),
     ),
-    ...Object.entries({ 'standard output': ended.stdout ?? '', 'standard error': ended.stderr }).flatMap(
-      ([where, text]) => [
+    ...Object.entries(outputs).flatMap(([where, text]) => {
+      const hasToken = tokens.some((token) => text.includes(token));
+      return [
         ...unless(!holds(text), `no secret on ${where}`, 'the client_secret there'),
-        ...unless(
-          !tokens.some((token) => text.includes(token)),
-          `no token on ${where}`,
-          'an access token there',
-          [],
-          'SHOULD',
-        ),
-      ],
-    ),
+        ...unless(!hasToken, `no token on ${where}`, 'an access token there', [], 'SHOULD'),
+      ];
+    }),
   ];
 }
 

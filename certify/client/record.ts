@@ -6,7 +6,7 @@ import {
   type ServiceRequest,
   parseForm,
 } from '../../reference-server/http/http.ts';
-import { isScreenings, isTokenRequest, queryOf } from '../../reference-server/run/alter.ts';
+import { isScreenings, isTokenRequest } from '../../reference-server/run/alter.ts';
 import { normalPath } from '../../engine/checks/next.ts';
 import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
@@ -20,8 +20,6 @@ interface ServedPage {
 }
 
 export interface Recorded {
-  /** Counted from 1 in order of arrival. */
-  readonly number: number;
   /** Milliseconds since the client was started. */
   readonly atMs: number;
   /** When the answer was ready, on the same clock; undefined until then. */
@@ -65,8 +63,8 @@ export class Recorder {
       // Bodies sent in pieces are the ones that a situation aborts.
       const whole = typeof answer.body === 'string';
       record.status = whole ? answer.status : 0;
-      if (whole && record.channel === 'token') this.noteToken(answer);
-      if (whole && record.channel === 'pages' && request.method === 'GET' && answer.status === 200)
+      if (record.status === 200 && record.channel === 'token') this.noteToken(answer);
+      if (record.status === 200 && record.channel === 'pages' && request.method === 'GET')
         this.notePage(record, answer, origin);
       record.endMs = this.now();
       const wait = answer.headers.find(([name]) => name.toLowerCase() === 'retry-after')?.[1];
@@ -88,7 +86,6 @@ export class Recorder {
     const token = bearer === undefined ? 0 : this.tokens.indexOf(bearer) + 1;
     const channel = isScreenings(request) ? 'pages' : isTokenRequest(request) ? 'token' : 'other';
     const record: Recorded = {
-      number: this.requests.length + 1,
       atMs: this.now(),
       channel,
       request,
@@ -104,8 +101,7 @@ export class Recorder {
     return record;
   }
 
-  private noteToken({ status, body }: ServiceAnswer): void {
-    if (status !== 200) return;
+  private noteToken({ body }: ServiceAnswer): void {
     const token = (JSON.parse(String(body)) as { access_token?: unknown }).access_token;
     if (typeof token === 'string') this.tokens.push(token);
   }
@@ -144,9 +140,6 @@ const instantOr = (value: string): string => {
   const at = parseInstant(value);
   return at ? toDecimal(at) : value;
 };
-
-/** Whether a request starts a walk, that is, has no from_id. */
-export const isStart = ({ request }: Recorded): boolean => !queryOf(request).has('from_id');
 
 /** A request as a line of evidence with a shortened path: `at 1.204 s  429 (token 1)  GET …/screenings?…`. */
 export function line({ atMs, status, request, token }: Recorded): string {

@@ -28,7 +28,6 @@ export interface Rule {
   readonly name: string;
   readonly section: string;
   readonly level: Level;
-  /** One sentence. */
   readonly title: string;
   /** Where to look for the mistake, the most likely cause first. */
   readonly lookAt: readonly string[];
@@ -60,19 +59,15 @@ export interface ClientReport {
 
 // -- the report as results, for all formats --------------------------------------------------------
 
-export const resultsOf = (report: ClientReport): Results => ({
+export const resultsOf = ({ client, situations, selection, ...report }: ClientReport): Results => ({
   kind: 'report on a client',
   noun: 'situation',
-  title: report.client,
-  verdict: report.verdict,
-  summary: report.summary,
-  kit: report.kit,
-  startedAt: report.startedAt,
-  durationMs: report.durationMs,
-  remarks: report.selection ? [['selection', limitedTo(report.selection)]] : [],
-  reach: `of ${report.situations.length} situations`,
+  title: client,
+  ...report,
+  remarks: selection ? [['selection', limitedTo(selection)]] : [],
+  reach: `of ${situations.length} situations`,
   facts: [],
-  items: report.situations.map(itemOf),
+  items: situations.map(itemOf),
   causes: [],
   changes: [],
   tables: [],

@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
 import { OFFERED_SCOPE } from '../../engine/client/client.ts';
+import { MAX_PAGE_SIZE } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import {
   onlyWhere,
-  type Handler,
   type Listener,
   type ServiceRequest,
   listen,
   parseForm,
 } from '../../reference-server/http/http.ts';
-import { tokenBody } from '../../reference-server/run/alter.ts';
+import { both, tokenBody } from '../../reference-server/run/alter.ts';
 import type { ServiceParts } from '../../reference-server/parts.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { createService } from '../../reference-server/http/service.ts';
@@ -19,7 +19,7 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { createTokenIssuer } from '../../reference-server/auth.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { secured } from '../../reference-server/http/certificates.ts';
+import { CERTIFICATE_FILE, secured } from '../../reference-server/http/certificates.ts';
 
 export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
 
@@ -28,14 +28,12 @@ export interface Window {
   readonly to: string;
 }
 
-export interface Given {
+export interface Given extends Window {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly tenantId: string;
-  readonly from: string;
-  readonly to: string;
   readonly pageSize?: number;
   readonly events?: string;
   /** The path of a file of certificates that the client must trust. */
@@ -46,11 +44,9 @@ export interface StageOptions {
   readonly screenings: readonly Screening[];
   readonly window: Window;
   readonly pageSize?: number;
-  /** The maximum number of items per page, whatever pageSize is requested (section 2.4). */
-  readonly mostItems: number;
+  /** The maximum number of items per page, whatever pageSize is requested (section 2.4). Default: pageSize. */
+  readonly mostItems?: number;
   readonly clientSecret?: string;
-  /** Grants only screenings.read; otherwise every requested scope is granted, so that only one situation is about scopes. */
-  readonly grantsOneScope?: true;
   readonly server?: Pick<
     ServerOptions,
     'pathPrefix' | 'separateOrigins' | 'tokenLifetimeSeconds' | 'wrapHandler' | 'wrapParts'
@@ -82,40 +78,43 @@ export async function openStage(
     clientId: `consumer-${randomUUID().slice(0, 8)}`,
     clientSecret: options.clientSecret ?? clientSecret,
     tenantId: TENANT,
-    ...{ ...window, pageSize },
+    ...{ ...window, pageSize, trusted: tlsHost && CERTIFICATE_FILE },
   };
   const parts = partsOf(given, options, world.serverClock);
-  const service = createService(server.wrapParts?.(parts) ?? parts);
-  const played = (options.grantsOneScope ? {} : grantingAll).wrapHandler?.(service) ?? service;
-  const watched = recorder.watch(bypassHead(server.wrapHandler?.(played) ?? played, service), api.origin);
+  const altered = both(grantingAll, server);
+  const service = createService(altered.wrapParts!(parts));
+  const played = altered.wrapHandler!(service);
+  const watched = recorder.watch(
+    // HEAD requests bypass the situation, because a client may send them first.
+    async (request) => (request.method === 'HEAD' ? service(request) : played(request)),
+    api.origin,
+  );
   api.handle(auth === api ? watched : onlyWhere((path) => !isTokenPath(path), watched));
   if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
   return {
     given,
     recorder,
     async [Symbol.asyncDispose]() {
-      await Promise.all([api.stop(), ...(auth === api ? [] : [auth.stop()])]);
+      await Promise.all([...new Set([api, auth])].map((listener) => listener.stop()));
     },
   };
 }
 
 const isTokenPath = (path: string): boolean => path.includes('/oauth/');
 
-/** HEAD requests bypass the situation, because a client may send them first. */
-const bypassHead =
-  (played: Handler, service: Handler): Handler =>
-  async (request) =>
-    request.method === 'HEAD' ? service(request) : played(request);
-
 export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
   parseForm(body.toString())?.get('scope')?.split(' ').filter(Boolean) ?? [];
 
-/** Says that every requested scope is granted. */
+/** Says that every requested scope is granted, so that only one situation is about scopes. */
 const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(request).join(' ') }));
 
 function partsOf(given: Given, options: StageOptions, clock: Clock): ServiceParts {
-  const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
-  const { screenings, mostItems, server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {} } = options;
+  const { baseUrl, authUrl, clientId, clientSecret, tenantId, pageSize = MAX_PAGE_SIZE } = given;
+  const {
+    screenings,
+    mostItems = pageSize,
+    server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {},
+  } = options;
   const store = createMemoryStore(new Map([[tenantId, screenings]]));
   const grantTypes = ['client_credentials'];
   const client = { clientId, tenantId, scopes: [OFFERED_SCOPE], grantTypes, suspended: false };

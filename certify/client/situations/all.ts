@@ -1,14 +1,13 @@
 /** All situations, in the order of the report, and those with events in addition to REST (sections 2.3 and 6). */
 import { situationsOf, type Situation } from '../situation.ts';
-import { failureSituations, refusalSituations } from './failures.ts';
+import { failureSituations } from './failures.ts';
 import { pagesSituations } from './pages.ts';
 import { tokenSituations } from './tokens.ts';
 import { envelope } from '../../../reference-server/events.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import { plain, screening, usual, within, WINDOW } from './blocks.ts';
 
-const eventOf = ({ id, tenantId, testTime, json }: Screening): string =>
-  envelope({ id: String(id), tenantId, testTime, json });
+const eventOf = (one: Screening): string => envelope({ ...one, id: String(one.id) });
 
 /** One arrives after the walk, one lies outside the window. */
 const late = screening(700_001n, '2026-03-30T12:00:00Z');
@@ -47,6 +46,5 @@ export const SITUATIONS: readonly Situation[] = [
   ...pagesSituations,
   ...tokenSituations,
   ...failureSituations,
-  ...refusalSituations,
   ...eventSituations,
 ];

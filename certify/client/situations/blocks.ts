@@ -1,12 +1,6 @@
 /** Building blocks of situations: screenings, each set of which tests one property, and servers. */
 import type { Clock } from '../../../engine/clock.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  shift,
-  type Instant,
-} from '../../../engine/data/instant.ts';
+import { formatInstant, instant, isInside, shift, type Instant } from '../../../engine/data/instant.ts';
 import { compareKeys } from '../../../engine/data/oracle.ts';
 import type { Screening } from '../../../engine/data/dataset.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../../reference-server/http/http.ts';
@@ -101,14 +95,14 @@ export const twiceShown = (): Screening[] =>
 const spelt = (time: Instant, offsetMinutes: number | undefined): string =>
   formatInstant(time, offsetMinutes === undefined ? {} : { offsetMinutes });
 
-/** Sorts by testTime and id (section 4.2, rule 4). */
-export const inOrder = (screenings: readonly Screening[]): (Screening & { readonly at: Instant })[] =>
-  screenings.map((one) => ({ ...one, at: instant(one.testTime) })).sort(compareKeys);
-
-export const within = (screenings: readonly Screening[], { from, to }: Window): Screening[] =>
-  inOrder(screenings).filter(
-    ({ at }) => compareInstants(at, instant(from)) >= 0 && compareInstants(at, instant(to)) < 0,
-  );
+/** The screenings of a window, sorted by testTime and id (section 4.2, rule 4). */
+export function within(screenings: readonly Screening[], window: Window): Screening[] {
+  const [from, to] = [instant(window.from), instant(window.to)];
+  return screenings
+    .map((one) => ({ ...one, at: instant(one.testTime) }))
+    .filter(({ at }) => isInside(at, { from, to }))
+    .sort(compareKeys);
+}
 
 // -- servers -----------------------------------------------------------------------------------------
 
@@ -119,7 +113,6 @@ export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOpti
   screenings: plain(pages * PAGE_SIZE - 4),
   window: WINDOW,
   pageSize: PAGE_SIZE,
-  mostItems: PAGE_SIZE,
   server,
 });
 
@@ -130,7 +123,6 @@ type PageStep = (
   next: Handler,
 ) => Promise<ServiceAnswer> | ServiceAnswer;
 
-/** Takes the step for the first request of this page, and serves all others. */
 export const atFirst = (wanted: number, step: PageStep): ServerOptions =>
   pageStep(
     () => (place, request, next) =>
@@ -158,3 +150,5 @@ export const waiting =
     await clock.sleep(ms);
     return next(request);
   };
+
+export const slowPages = (ms: number, clock: Clock): ServerOptions => pageStep(() => waiting(ms, clock));

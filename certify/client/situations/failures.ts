@@ -1,9 +1,9 @@
-/** Rate limits and failures: section 7.2. */
+/** Rate limits, failures and final rejections (section 7.2), and a server with the wrong certificate. */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { backoffFindings, EARLY_MS, seriesOf, tooEarly, repeatedRefusals } from '../judge-requests.ts';
+import { backoffFindings, EARLY_MS, retryFindings, seriesOf, tooEarly } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
@@ -19,12 +19,23 @@ const LOOK_AT_5XX = [
   'the retry library: which statuses it retries, and whether its waits grow',
 ];
 
-/** Situations that differ in the error alone. */
-const perStatus = (
-  errors: readonly string[],
-  rows: (status: number, error: string) => Readonly<Record<string, SituationRow>>,
-): Readonly<Record<string, SituationRow>> =>
-  Object.assign({}, ...errors.map((error) => rows(parseInt(error), error)));
+const threeTimes = (error: string): SituationRow => ({
+  title: `${parseInt(error)} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
+  lookAt: LOOK_AT_5XX,
+  stage: () => usual(failing(error, [2, 4], 3)),
+  met: answered(parseInt(error)),
+  givingUp: 'allowed',
+  judge: (play) => [...unretried(play), ...backoffFindings(play)],
+});
+
+const final = (error: string): SituationRow => ({
+  title: `a ${parseInt(error)} is final: the request is not retried, and the client exits with an error`,
+  lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
+  stage: () => usual(answering(error, () => true)),
+  met: answered(parseInt(error)),
+  impossible: true,
+  judge: ({ requests }) => retryFindings(requests, parseInt(error), 0),
+});
 
 export const failureSituations = situationsOf('7.2', {
   '429-with-seconds': {
@@ -57,16 +68,8 @@ export const failureSituations = situationsOf('7.2', {
     stage: () => usual(failing('500 internal_error', [2, 4], 1)),
     met: answered(500),
   },
-  ...perStatus(['503 service_unavailable', '500 internal_error'], (status, error) => ({
-    [`${status}-three-times`]: {
-      title: `${status} three times in a row is retried with exponential backoff: the waits grow (jitter is allowed)`,
-      lookAt: LOOK_AT_5XX,
-      stage: () => usual(failing(error, [2, 4], 3)),
-      met: answered(status),
-      givingUp: 'allowed',
-      judge: (play) => [...unretried(play), ...backoffFindings(play)],
-    },
-  })),
+  '503-three-times': threeTimes('503 service_unavailable'),
+  '500-three-times': threeTimes('500 internal_error'),
   '503-for-ever': {
     title:
       'if 503 persists, the client gives up in bounded time, with growing waits, and exits with an error',
@@ -94,9 +97,39 @@ export const failureSituations = situationsOf('7.2', {
     lookAt: ['the timeout of a request: several seconds'],
     stage: (clock) => usual(atFirst(2, waiting(3_000, clock))),
     met: ({ requests }) =>
-      requests.some(
-        ({ channel, atMs, endMs }) => channel === 'pages' && (endMs ?? Infinity) - atMs > 1_500,
-      ) || 'the client ended before the slow answer',
+      pageRequests(requests).some(({ atMs, endMs = Infinity }) => endMs - atMs > 1_500) ||
+      'the client ended before the slow answer',
+  },
+  '400-not-retried': final('400 invalid_request'),
+  '403-not-retried': final('403 forbidden'),
+  '404-not-retried': final('404 not_found'),
+  'tls-trusted': {
+    section: '4.1',
+    optional: true,
+    title: 'requests are sent over TLS to a server whose certificate the environment trusts',
+    lookAt: [
+      'the certificates to trust: the kit names them in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+    ],
+    stage: () => ({ ...usual(), tlsHost: 'localhost' }),
+    givingUp: 'warns',
+    unspoken:
+      'the client did not trust the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+  },
+  'tls-another-name': {
+    section: '4.1',
+    optional: true,
+    title: 'a server whose certificate is for another name receives no request',
+    lookAt: ['options that switch off the check of certificates or of the name in them'],
+    stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
+    needs: 'tls-trusted',
+    impossible: true,
+    judge: ({ requests }) =>
+      unless(
+        requests.length === 0,
+        'no request to a server whose certificate is for another name',
+        `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
+        requests.slice(0, 4),
+      ),
   },
 });
 
@@ -136,18 +169,14 @@ const atDate =
 const limitedAt = (pages: readonly number[], until: Until, clock: Clock): ServerOptions =>
   pageStep(() => {
     const left = [...pages];
-    let limit: ReturnType<Until> | undefined;
+    let limit = { untilMs: -Infinity, header: '' };
+    const isHeld = (): boolean => clock.now() < limit.untilMs - EARLY_MS;
     return ({ page }, request, next) => {
-      const nowMs = clock.now();
-      const held = limit !== undefined && nowMs < limit.untilMs - EARLY_MS;
-      if (!held) {
-        limit = undefined;
-        if (page >= (left[0] ?? Infinity)) {
-          left.shift();
-          limit = until(nowMs);
-        }
+      if (!isHeld() && page >= (left[0] ?? Infinity)) {
+        left.shift();
+        limit = until(clock.now());
       }
-      return limit ? withHeader(refusal('429 rate_limited'), 'retry-after', limit.header) : next(request);
+      return isHeld() ? withHeader(refusal('429 rate_limited'), 'retry-after', limit.header) : next(request);
     };
   });
 
@@ -162,54 +191,3 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
   }
   return { ...answer, headers: [...answer.headers, ['content-length', String(octets.length)]], body: half() };
 }
-
-// -- final rejections, and a server with the wrong certificate -------------------------------------
-
-export const refusalSituations = situationsOf('7.2', {
-  ...perStatus(['400 invalid_request', '403 forbidden', '404 not_found'], (status, error) => ({
-    [`${status}-not-retried`]: {
-      title: `a ${status} is final: the request is not retried, and the client exits with an error`,
-      lookAt: ['which statuses are retried: 5xx, 429, and 401 once', 'the exit status after an error: not 0'],
-      stage: () => usual(answering(error, () => true)),
-      met: answered(status),
-      impossible: true,
-      judge: ({ requests }) => {
-        const refused = repeatedRefusals(requests, status);
-        return unless(
-          refused.length <= 1,
-          `no retry of a request that is answered ${status}`,
-          several(refused.length - 1, 'retry', 'retries'),
-          refused.slice(0, 8),
-        );
-      },
-    },
-  })),
-  'tls-trusted': {
-    section: '4.1',
-    optional: true,
-    title: 'requests are sent over TLS to a server whose certificate the environment trusts',
-    lookAt: [
-      'the certificates to trust: the kit names them in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
-    ],
-    stage: () => ({ ...usual(), tlsHost: 'localhost' }),
-    givingUp: 'warns',
-    unspoken:
-      'the client did not trust the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
-  },
-  'tls-another-name': {
-    section: '4.1',
-    optional: true,
-    title: 'a server whose certificate is for another name receives no request',
-    lookAt: ['options that switch off the check of certificates or of the name in them'],
-    stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
-    needs: 'tls-trusted',
-    impossible: true,
-    judge: ({ requests }) =>
-      unless(
-        requests.length === 0,
-        'no request to a server whose certificate is for another name',
-        `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
-        requests.slice(0, 4),
-      ),
-  },
-});

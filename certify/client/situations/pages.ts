@@ -1,12 +1,5 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
-import {
-  answers,
-  both,
-  isScreenings,
-  nextUrls,
-  pages,
-  tokenBody,
-} from '../../../reference-server/run/alter.ts';
+import { both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
@@ -30,33 +23,6 @@ const withPairs = (next: URL, change: (pairs: string[]) => string[]): string =>
 const everyOctet = (text: string): string =>
   Buffer.from(decodeURIComponent(text)).toString('hex').replace(/../g, '%$&');
 
-const nextSpellings = {
-  'next-in-another-order': spelt(
-    '`next` is followed as given, with its parameters in another order',
-    (next) => withPairs(next, (pairs) => pairs.reverse()),
-  ),
-  'next-with-extra-parameters': spelt(
-    '`next` is followed as given, with parameters that the client does not know',
-    (next) => withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D']),
-  ),
-  'next-percent-encoded': spelt('`next` is followed as given, whatever it percent-encodes', (next) =>
-    withPairs(next, (pairs) =>
-      pairs.map((pair) =>
-        pair.replace(/=(.*)/, (whole, value: string) =>
-          /^pageSize/.test(pair) ? whole : `=${everyOctet(value)}`,
-        ),
-      ),
-    ),
-  ),
-  'next-relative': {
-    level: 'SHOULD',
-    ...spelt(
-      'a `next` that is a relative reference is resolved against the request (RFC 3986, 5)',
-      (next) => `${next.pathname}${next.search}`,
-    ),
-  },
-} satisfies Readonly<Record<string, SituationRow>>;
-
 const LONG_WALK_PAGES = 120;
 const CALLS_A_TOKEN = 10;
 
@@ -70,7 +36,7 @@ export const pagesSituations = situationsOf('4.2', {
       'the token request: a form with grant_type, client_id, client_secret and scope',
       ...LOOK_AT_NEXT,
     ],
-    stage: () => ({ screenings: plain(250), window: WINDOW, mostItems: 1000 }),
+    stage: () => ({ screenings: plain(250), window: WINDOW }),
     judge: followFindings,
   },
   'long-walk': {
@@ -78,12 +44,7 @@ export const pagesSituations = situationsOf('4.2', {
     level: 'SHOULD',
     title: `a walk of ${LONG_WALK_PAGES} pages uses one token, instead of a new one for each request`,
     lookAt: ['where the token is kept: with the client and not within the function that asks for a page'],
-    stage: () => ({
-      screenings: plain(5 * LONG_WALK_PAGES - 2),
-      window: WINDOW,
-      pageSize: 5,
-      mostItems: 5,
-    }),
+    stage: () => ({ screenings: plain(5 * LONG_WALK_PAGES - 2), window: WINDOW, pageSize: 5 }),
     judge: ({ requests }) => {
       const pagesAsked = pageRequests(requests).length;
       const minted = mints(requests);
@@ -139,11 +100,7 @@ export const pagesSituations = situationsOf('4.2', {
       'from, to and times on their way to the next request: no Date or float, which cut them to milliseconds',
       'deduplication: the key is the id and not the testTime',
     ],
-    stage: () => ({
-      ...usual(),
-      screenings: fractional(),
-      window: FRACTIONAL_WINDOW,
-    }),
+    stage: () => ({ ...usual(), screenings: fractional(), window: FRACTIONAL_WINDOW }),
   },
   'summer-time-ends': {
     title:
@@ -156,7 +113,26 @@ export const pagesSituations = situationsOf('4.2', {
     }),
     judge: followFindings,
   },
-  ...nextSpellings,
+  'next-in-another-order': spelt(
+    '`next` is followed as given, with its parameters in another order',
+    (next) => withPairs(next, (pairs) => pairs.reverse()),
+  ),
+  'next-with-extra-parameters': spelt(
+    '`next` is followed as given, with parameters that the client does not know',
+    (next) => withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D']),
+  ),
+  'next-percent-encoded': spelt('`next` is followed as given, whatever it percent-encodes', (next) =>
+    withPairs(next, (pairs) =>
+      pairs.map((pair) => pair.replace(/(?<!^pageSize)=(.*)/, (_, value: string) => `=${everyOctet(value)}`)),
+    ),
+  ),
+  'next-relative': {
+    level: 'SHOULD',
+    ...spelt(
+      'a `next` that is a relative reference is resolved against the request (RFC 3986, 5)',
+      (next) => `${next.pathname}${next.search}`,
+    ),
+  },
   'unknown-fields': {
     section: '9.3',
     title: 'unknown members in a screening, a page, its links and a token response are tolerated',
@@ -186,14 +162,10 @@ export const pagesSituations = situationsOf('4.2', {
 });
 
 /** Inserts an empty page with a `next` before each further page. */
-const emptyPages = pages((page, query, _number, request) => {
-  const { next } = page.links as { next?: string };
-  if (next === undefined || !query.has('from_id') || query.has('scan')) return;
-  const onward = `${new URL(next).origin}${request.path}&scan=2`;
+const emptyPages = nextUrls((next, page, query) => {
+  if (!query.has('from_id') || query.has('scan')) return next;
   page.items = [];
-  page.links = { next: onward };
-  page.headers = page.headers.filter(([name]) => name !== 'link');
-  page.headers.push(['link', `<${onward}>; rel="next"`]);
+  return `${next.origin}${next.pathname}?${query}&scan=2`;
 });
 
 const withUnknownFields = both(
@@ -208,19 +180,14 @@ const withUnknownFields = both(
   tokenBody((body) => ({ ...body, issued_by: { node: 3 }, not_before: null })),
 );
 
-const furtherLinks = answers((answer, request) =>
-  isScreenings(request) && answer.status === 200
-    ? {
-        ...answer,
-        headers: [
-          ['link', '</about?a=1,2;b>; title="the next, and more"; rel="help", </first>; rel=first'] as const,
-          ...answer.headers.map(([name, value]) =>
-            name === 'link'
-              ? ([name, value.replace('; rel="next"', '; title="page 2, 3"; rel="prefetch next"')] as const)
-              : ([name, value] as const),
-          ),
-          ['link', '</previous>; rel="prev"'] as const,
-        ],
-      }
-    : answer,
-);
+const furtherLinks = onPages((answer) => ({
+  ...answer,
+  headers: [
+    ['link', '</about?a=1,2;b>; title="the next, and more"; rel="help", </first>; rel=first'],
+    ...answer.headers.map(
+      ([name, value]) =>
+        [name, value.replace('; rel="next"', '; title="page 2, 3"; rel="prefetch next"')] as const,
+    ),
+    ['link', '</previous>; rel="prev"'],
+  ],
+}));

@@ -1,31 +1,27 @@
 /** Clients with one mistake each, the situation that finds it, and the expected words. The name says what the client does. */
 import { member } from '../../../engine/client/json.ts';
-import type { Given } from '../stage.ts';
+import { followFindings } from '../judge-requests.ts';
+import type { Situation } from '../situation.ts';
+import { SITUATIONS } from '../situations/all.ts';
 import type { Habits, PageSeen } from './small-client.ts';
 
 /** What the client does, the expected words by situation, and further situations in which it shows ('*': any). */
 type Mistake = readonly [habits: Habits, shows: Readonly<Record<string, RegExp>>, also?: readonly string[]];
 
-const changed =
-  (name: string, change: (value: string) => string) =>
-  (next: URL): URL =>
-    withParameter(next, name, change(next.searchParams.get(name)!));
-
-function withParameter(url: URL, name: string, value: string): URL {
-  const changed = new URL(url);
-  changed.searchParams.set(name, value);
-  return changed;
+function changed(url: URL, name: string, change: (value: string) => string): URL {
+  const copy = new URL(url);
+  copy.searchParams.set(name, change(copy.searchParams.get(name)!));
+  return copy;
 }
 
-const cutToMs = (url: URL, name: string): URL =>
-  withParameter(url, name, new Date(url.searchParams.get(name)!).toISOString());
+const toMs = (time: string): string => new Date(time).toISOString();
 
 /** The page's own URL starting at another time; undefined after a page without items. */
 const from =
   (change: (testTime: string) => string) =>
   (_next: URL, { url, items }: PageSeen): URL | undefined => {
     if (items.length === 0) return undefined;
-    const again = withParameter(new URL(url), 'from', change(String(member(items.at(-1)!, 'testTime'))));
+    const again = changed(new URL(url), 'from', () => change(String(member(items.at(-1)!, 'testTime'))));
     again.searchParams.delete('from_id');
     return again;
   };
@@ -37,17 +33,20 @@ export const linked =
     return found === undefined ? undefined : new URL(found, url);
   };
 
-const NEXT = [
-  'next-in-another-order',
-  'next-with-extra-parameters',
-  'next-percent-encoded',
-  'next-relative',
-  'summer-time-ends',
-];
+const namesOf = (where: (situation: Situation) => unknown): string[] =>
+  SITUATIONS.filter(where).map(({ name }) => name);
+const FOLLOWED = namesOf(({ judge }) => judge === followFindings);
+const IMPOSSIBLE = namesOf(({ impossible }) => impossible);
+
 const unknown =
   (member: string) =>
   (text: string): string | undefined =>
     text.includes(`"${member}"`) ? `unknown field "${member}"` : undefined;
+
+const retrying = (status: number): Mistake => [
+  { retries: { [status]: 3 } },
+  { [`${status}-not-retried`]: RegExp(`no retry of a request that is answered ${status}, got 3 retries`) },
+];
 
 const RETRIED = { '500-once': /expected the window to be collected whole, got exit status 1/ };
 const THRICE = ['503-three-times', '500-three-times', '503-for-ever'];
@@ -67,7 +66,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
   'drops ties: asks from the last testTime without from_id': [
     { onward: from((testTime) => testTime), endsAt: (page) => page.items.length < 2 },
     { 'plain-walk': /a new query from the last testTime without from_id/, 'ties-across-pages': /no end/ },
-    [...NEXT, 'empty-page-with-next', 'large-ids', 'comes-to-an-end'],
+    [...FOLLOWED, 'empty-page-with-next', 'large-ids', 'comes-to-an-end'],
   ],
   'skips ties: asks from a millisecond after the last testTime': [
     { onward: from((testTime) => new Date(Date.parse(testTime) + 1).toISOString()) },
@@ -75,23 +74,23 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
       'plain-walk': /a new query from the last testTime/,
       'ties-across-pages': /which follows \d+ at the same testTime/,
     },
-    [...NEXT, 'empty-page-with-next', 'large-ids', 'offsets-and-fractions'],
+    [...FOLLOWED, 'empty-page-with-next', 'large-ids', 'offsets-and-fractions'],
   ],
   'cuts times to milliseconds on the way to the next request': [
-    { onward: changed('from', (time) => new Date(time).toISOString()) },
+    { onward: (next) => changed(next, 'from', toMs) },
     { 'offsets-and-fractions': /no end|screening \d+ \d+ times|is missing/ },
     ['comes-to-an-end'],
   ],
   'cuts the window to milliseconds': [
-    { first: (url) => ['from', 'to'].reduce((cut, name) => cutToMs(cut, name), url) },
+    { first: (url) => changed(changed(url, 'from', toMs), 'to', toMs) },
     { 'offsets-and-fractions': /601 is missing|\[from, to\) alone, got 900003/ },
   ],
   'cuts the to of next to milliseconds': [
-    { onward: (next) => cutToMs(next, 'to') },
+    { onward: (next) => changed(next, 'to', toMs) },
     { 'offsets-and-fractions': /601 is missing/ },
   ],
   'reads the hours of an offset alone': [
-    { first: (url, { to }) => withParameter(url, 'to', to.replace(/([+-]\d\d):\d\d$/, '$1:00')) },
+    { first: (url) => changed(url, 'to', (to) => to.replace(/([+-]\d\d):\d\d$/, '$1:00')) },
     {
       'offsets-and-fractions':
         /\[from, to\) alone, got 900004 and 1 more|\[from, to\) alone, got 900004, 900005/,
@@ -102,7 +101,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { 'offsets-and-fractions': /600 is missing/ },
   ],
   'parses the from_id of next as a double': [
-    { onward: changed('from_id', (id) => String(Number(id))) },
+    { onward: (next) => changed(next, 'from_id', (id) => String(Number(id))) },
     { 'large-ids': /9007199254741004 is missing/ },
   ],
   'decodes next before it asks for it': [
@@ -129,22 +128,12 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     ['empty-page-with-next'],
   ],
   'stops after fifty pages': [
-    (() => {
-      const walks = new WeakMap<Given, number>();
-      return {
-        endsAt: (_page, given) => walks.set(given, (walks.get(given) ?? 0) + 1).get(given)! >= 50,
-      } satisfies Habits;
-    })(),
+    { endsAt: (_page, _given, number) => number >= 50 },
     { 'nothing-partial-as-whole': /got 250, and exit status 0: .*\(in long-walk\)/ },
     ['long-walk'],
   ],
   'takes an empty window for an error': [
-    {
-      endsAt: (page) => {
-        if (page.items.length === 0) throw new Error('no screenings');
-        return false;
-      },
-    },
+    { chokesOn: (text) => (text.includes('"items":[]') ? 'no screenings' : undefined) },
     { 'empty-window': /collected whole, got exit status 1: gave up: no screenings/ },
     ['empty-page-with-next'],
   ],
@@ -172,7 +161,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { addresses: /got exit status 1: gave up: 404 for a page/ },
   ],
   'treats to as inclusive': [
-    { first: (url, { to }) => withParameter(url, 'to', to.replace('00Z', '01Z')) },
+    { first: (url) => changed(url, 'to', (to) => to.replace('00Z', '01Z')) },
     { 'plain-walk': /the screenings of \[from, to\) alone, got 900001/ },
     ['*'],
   ],
@@ -242,34 +231,17 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { '503-three-times': /waits that do not grow: 0\.30 s, 0\.30 s/ },
     THRICE,
   ],
-  ...Object.fromEntries(
-    [400, 403, 404].map((status): [string, Mistake] => [
-      `retries a ${status}`,
-      [
-        { retries: { [status]: 3 } },
-        {
-          [`${status}-not-retried`]: RegExp(
-            `no retry of a request that is answered ${status}, got 3 retries`,
-          ),
-        },
-      ],
-    ]),
-  ),
+  'retries a 400': retrying(400),
+  'retries a 403': retrying(403),
+  'retries a 404': retrying(404),
   'exits with 0 whatever happened': [
-    { exitOf: () => 0 },
+    { exitsWith: 0 },
     {
       '403-not-retried':
         /an exit status other than 0: the window could not be collected, got exit status 0 with 0 screen/,
       'nothing-partial-as-whole': /exit status 0 with 0 screenings \(in 401-for-ever\)/,
     },
-    [
-      '400-not-retried',
-      '404-not-retried',
-      '503-for-ever',
-      'credentials-refused',
-      '401-for-ever',
-      'tls-another-name',
-    ],
+    IMPOSSIBLE,
   ],
   'takes what has come of an answer that breaks off': [
     { takesPartial: true },

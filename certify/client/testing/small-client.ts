@@ -1,6 +1,7 @@
 /** A small correct client that can be given mistakes. It runs in the test's process. */
 import { readFileSync } from 'node:fs';
 import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
+import { pageUrl } from '../../../engine/client/page.ts';
 import type { Client } from '../client.ts';
 import type { Given } from '../stage.ts';
 
@@ -36,7 +37,8 @@ export interface Habits {
   /** Returns the URL to request instead of `next`; called only on pages with one. */
   readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
   readonly first?: (url: URL, given: Given) => URL | string;
-  readonly endsAt?: (page: PageSeen, given: Given) => boolean;
+  /** Whether this page, counted from 1, is the last one. */
+  readonly endsAt?: (page: PageSeen, given: Given, number: number) => boolean;
   readonly idOf?: (id: bigint) => string;
   /** The key for deduplication, computed from testTime; the id if absent. */
   readonly dedupes?: 'never' | ((testTime: string) => string);
@@ -44,7 +46,8 @@ export interface Habits {
   readonly readsEvents?: 'deduped' | 'by event';
   readonly takesPartial?: boolean;
   readonly timeoutMs?: number;
-  readonly exitOf?: (status: number) => number;
+  /** The exit status after an error; 1 if absent. */
+  readonly exitsWith?: number;
   /** What it prints when it has a token. */
   readonly prints?: (given: Given, token: string) => { readonly stdout?: string; readonly stderr?: string };
   readonly headFirst?: boolean;
@@ -85,16 +88,15 @@ export function smallClient(habits: Habits = {}): Client {
       }
     };
 
-    const timely = (): AbortSignal => {
-      if (habits.timeoutMs === undefined) return signal;
-      const late = new AbortController();
-      void clock.sleep(habits.timeoutMs, signal).then(() => late.abort(new Error('timeout')));
-      return AbortSignal.any([signal, late.signal]);
-    };
-
     const send = (sent: Sent, method = sent.body === undefined ? 'GET' : 'POST'): Promise<Response> => {
       const { url, headers, body = null } = habits.sends?.(sent, given) ?? sent;
-      return fetch(url, { method, headers, body, signal: timely() });
+      const answer = fetch(url, { method, headers, body, signal });
+      if (habits.timeoutMs === undefined) return answer;
+      const answered = new AbortController();
+      const timeout = clock.sleep(habits.timeoutMs, answered.signal).then(() => {
+        throw new Error('timeout');
+      });
+      return Promise.race([answer, timeout]).finally(() => answered.abort());
     };
 
     const check = (text: string): void => {
@@ -185,14 +187,14 @@ export function smallClient(habits: Habits = {}): Client {
     };
 
     const walk = async (window: { readonly from?: string; readonly to?: string } = {}): Promise<void> => {
-      const { baseUrl, tenantId, from, to, pageSize = '' } = { ...given, ...window };
-      const query = new URLSearchParams({ from, to, pageSize: String(habits.pageSize ?? pageSize) });
-      if (query.get('pageSize') === '') query.delete('pageSize');
-      const first = new URL(`${baseUrl}/v1/tenants/${tenantId}/screenings?${query}`);
-      for (let url: string | undefined = String(habits.first?.(first, given) ?? first); url !== undefined;) {
-        const page: PageSeen = await pageAt(url);
+      const { baseUrl, tenantId, from, to, pageSize } = { ...given, ...window };
+      const query = { from, to, pageSize: habits.pageSize ?? pageSize };
+      const first = new URL(pageUrl(baseUrl, tenantId, query));
+      let url: string | undefined = String(habits.first?.(first, given) ?? first);
+      for (let number = 1; url !== undefined; number += 1) {
+        const page = await pageAt(url);
         for (const item of page.items) take(item);
-        if (habits.endsAt?.(page, given) || page.next === undefined) break;
+        if (habits.endsAt?.(page, given, number) || page.next === undefined) break;
         const next = new URL(page.next, url);
         url = (habits.onward ? habits.onward(next, page) : next)?.toString();
       }
@@ -205,7 +207,7 @@ export function smallClient(habits: Habits = {}): Client {
       if (habits.readsEvents && given.events) takeEvents(given.events);
     } catch (error) {
       stderr += `gave up: ${(error as Error).message}\n`;
-      status = signal.aborted ? undefined : (habits.exitOf?.(1) ?? 1);
+      status = signal.aborted ? undefined : (habits.exitsWith ?? 1);
     }
     return { status, stdout: lines.map((one) => `${one}\n`).join(''), stderr };
   };
