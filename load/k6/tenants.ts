@@ -6,7 +6,7 @@ import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
 import { type Client, mint, type PageRequest } from './lib/client.ts';
-import { MAX_PAGE_SIZE, readConfig, thresholdsOf } from './lib/config.ts';
+import { MAX_PAGE_SIZE, readConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
@@ -34,7 +34,6 @@ export const options = {
     polls: { ...precomputedArrivals(config, due), exec: 'poll' },
     ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
-  thresholds: thresholdsOf(config, {}),
 };
 
 export const setup = (): SetupData => runSetup(config, 500);

@@ -68,8 +68,6 @@ export interface LoadConfig {
   /** Polls use a window of this length. */
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  /** Replace the script's default thresholds. */
-  readonly thresholds?: Rules;
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
@@ -186,12 +184,11 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
 /** Metrics that the kit judges itself by the records. */
 const RECORDED_METRICS = /^(findings|http_req_failed|page_ms)\b/;
 
-/** The thresholds for k6: the kit's, or the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
+/** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
   const more = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
-  const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
-    Object.entries(rules)
+    Object.entries({ ...own, ...more })
       .filter(([metric]) => !config.records || config.metricsRead || !RECORDED_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
