@@ -67,6 +67,9 @@ const MEMORY_MB_PER_VU = 8;
 /** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
 
+/** Where Go looks for certificates by default, in addition to the system's file. */
+const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
+
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(script: string, options: K6Options) {
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
@@ -74,8 +77,9 @@ export async function runK6(script: string, options: K6Options) {
   const LOAD_CONFIG = join(directory.path, 'config.json');
   const SUMMARY = join(directory.path, 'summary.json');
   await writeFile(LOAD_CONFIG, JSON.stringify(config));
-  const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory.path, 'trusted.pem') };
-  if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
+  if (ca !== undefined) await writeFile(join(directory.path, 'ca.pem'), ca);
+  const { SSL_CERT_DIR = CERTIFICATE_DIRECTORIES } = process.env;
+  const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
   const child = spawnGuarded(
     k6,
@@ -180,19 +184,6 @@ export function listen(
     output.records = output.records.filter(({ kind }) => kind !== 'arrival' || index++ % 2 === 0);
   });
   return output;
-}
-
-/** Go reads one file and the system's directories: SSL_CERT_FILE replaces the file, so its content is included. */
-async function systemCertificates(): Promise<string> {
-  const files = [
-    ...[process.env['SSL_CERT_FILE'] ?? '', '/etc/ssl/certs/ca-certificates.crt'],
-    ...['/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'],
-  ];
-  for (const path of files) {
-    const pem = await readFile(path, 'utf8').catch(() => '');
-    if (pem !== '') return pem;
-  }
-  return '';
 }
 
 export const arrivalsOf = (records: readonly LoadRecord[]): ArrivalRecord[] =>
