@@ -93,7 +93,7 @@ test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
   const session = await openSession(k6, server.target, { pageSize: 10 });
   const [seconds, vus] = [10, 3];
   // Without retries: a void run still has the right number of tokens.
-  await session.tryArrivals(20, seconds, { vus }, 0);
+  await session.tryArrivals('arrivals', 20, seconds, { vus }, 0);
   const { tokens, pages, unauthenticated } = server.counts;
   expect(unauthenticated).toBe(0);
   expect(pages).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../engine/files.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { sum } from '../estimate/numbers.ts';
-import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
+import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, type Table, wrap } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
@@ -26,9 +26,6 @@ export async function writeResult(result: LoadResult, directory: string): Promis
 const COLUMNS = 80;
 
 export function terminalSummary(result: LoadResult): string {
-  const [word, status] = verdictOf(result);
-  const verdict =
-    result.void === false ? (status === 'pass' ? 'held' : word.toUpperCase()) : `VOID: ${result.void}`;
   const lines = [
     ...result.summary,
     ...result.findings.map(
@@ -37,7 +34,7 @@ export function terminalSummary(result: LoadResult): string {
     ),
     `${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
   ].flatMap((line) => wrap(line, COLUMNS - 4).map((part, index) => `${index === 0 ? '  ' : '    '}${part}`));
-  const head = wrap(`${result.scenario} · ${result.target}: ${verdict}`, COLUMNS);
+  const head = wrap(`${result.scenario} · ${result.target}: ${verdictText(result)}`, COLUMNS);
   return visible([...head, ...lines].join('\n'));
 }
 

@@ -31,14 +31,10 @@ export interface LoadSettings {
 export interface ArrivalsRun {
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  readonly schedulerLagP99Ms: number;
-  readonly vus: number;
   /** Reason why the result is void. */
   readonly void?: string | undefined;
 }
 
-/** Retries of a step after generator overload. */
-const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
@@ -133,24 +129,24 @@ export class Session {
     return run;
   }
 
-  /** Like tryArrivals, but throws VoidRun after repeated generator overload. */
-  async arrivals(rate: number, seconds: number, over: Partial<LoadConfig>, script: string) {
-    const run = await this.tryArrivals(rate, seconds, over, VOID_RETRIES, script);
-    if (run.void) throw new VoidRun(run.void);
-    return run;
+  /** Like tryArrivals, but throws VoidRun if the result is void. */
+  async arrivals(...run: Parameters<Session['tryArrivals']>): Promise<ArrivalsRun> {
+    const ran = await this.tryArrivals(...run);
+    if (ran.void) throw new VoidRun(ran.void);
+    return ran;
   }
 
   /**
-   * Runs open arrivals at a rate; the result is void after repeated generator overload. The number of VUs, and so of
-   * connections, follows from the latency so far; it rises if requests waited for VUs and falls if connections were
-   * refused.
+   * Runs a script's open arrivals at a rate; the result is void after repeated generator overload. The number of VUs,
+   * and so of connections, follows from the latency so far; it rises if requests waited for VUs and falls if
+   * connections were refused.
    */
   async tryArrivals(
+    script: string,
     requestsPerSecond: number,
     seconds: number,
-    over: Partial<LoadConfig> = {},
-    retries = 1,
-    script = 'arrivals',
+    over: Partial<LoadConfig>,
+    retries: number,
   ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
     const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
@@ -170,7 +166,7 @@ export class Session {
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
       const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
-      const done = { samples, run, schedulerLagP99Ms, vus };
+      const done = { samples, run };
       if (run.isHopeless) return done;
 
       // If the target is made to fail, refused connections do not indicate a limit.

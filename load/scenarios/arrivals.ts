@@ -41,7 +41,7 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
     const own = over?.(given, session.settings) ?? {};
     const ran: Pick<Seen, 'samples' | 'run'> & Partial<ChaosRun> = given.chaos
       ? await session.finishing(arrivalsUnderOutages(session, rate, duration, own.vus!))
-      : await session.arrivals(rate, duration, own, script);
+      : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
     const step = judgeStep(rate, duration, samples, session.settings.slo);
     const bySlo = { held: step.held && run.status === 0, lines: [] };
@@ -63,6 +63,9 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
     };
   },
 });
+
+/** Retries of a run after generator overload. */
+const VOID_RETRIES = 2;
 
 /** Where the plot of latencies has points. */
 const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);

@@ -41,6 +41,9 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
+/** Retries of a step after generator overload. */
+const STEP_RETRIES = 1;
+
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
   session: Session,
@@ -54,8 +57,8 @@ export async function searchRate(
     // If only counts matter, the run is not repeated for generator lag.
     const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
     const run = countsOnly
-      ? { ...(await session.tryArrivals(rate, seconds, { ...over(rate), vus }, 0, script)), void: undefined }
-      : await session.tryArrivals(rate, seconds, over(rate), 1, script);
+      ? { ...(await session.tryArrivals(script, rate, seconds, { ...over(rate), vus }, 0)), void: undefined }
+      : await session.tryArrivals(script, rate, seconds, over(rate), STEP_RETRIES);
     seen(run);
     const { samples, void: why } = run;
     session.tell(

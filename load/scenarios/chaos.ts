@@ -44,20 +44,8 @@ export async function arrivalsUnderOutages(
     stopped.abort();
     return Promise.all([outages, metrics]);
   };
-  const ran = session.tryArrivals(
-    requestsPerSecond,
-    seconds,
-    {
-      vus,
-      outages: true,
-      judgedShare: 1,
-      window: stored.window,
-    },
-    0,
-    'soak',
-  );
-  const { samples, run, void: overload } = await ran.finally(end);
-  if (overload) throw new VoidRun(overload);
+  const over = { vus, outages: true, judgedShare: 1, window: stored.window };
+  const { samples, run } = await session.arrivals('soak', requestsPerSecond, seconds, over, 0).finally(end);
   const [ended, readings] = await end();
   const growth = growthOf(readings);
   const after = await readAgain(session, stored);
