@@ -10,7 +10,8 @@ import { prepare } from '../run/target.ts';
 import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
-import type { ScenarioFlags } from '../scenarios/flags.ts';
+import { SLO } from '../k6/lib/presets.ts';
+import { MAX_VUS, type ScenarioFlags } from '../scenarios/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/chaos.ts';
 import { refuseLoopback, writeKubernetes } from './write.ts';
 import { UsageError } from '../../engine/errors.ts';
@@ -51,11 +52,11 @@ export async function scenarioCommand(
     k6,
     prepared,
     {
-      slo: { p99Ms: flags.sloP99 ?? 500, errorRate: flags.sloErrors ?? 0.001 },
+      slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
       pageSize: flags.pageSize ?? 1,
       seed: flags.seed * 10_000,
       timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVus ?? 2000,
+      maxVUs: flags.maxVus ?? MAX_VUS,
       outputs: flags.out ?? [],
     },
     tell,

@@ -6,18 +6,13 @@
  */
 import { anywhere, arrive, atHead, openArrivals, waitUntilDue, type StartPage } from './lib/arrivals.ts';
 import { readConfig, type Rules, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
+import { isOfPages, PAGES } from './lib/presets.ts';
 import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
-const DEFAULTS: Readonly<Record<string, Parameters<typeof readConfig>[0]>> = {
-  smoke: { requestsPerSecond: 5, seconds: 30 },
-  poll: { requestsPerSecond: 20, seconds: 30 },
-  soak: { requestsPerSecond: 20, seconds: 120 },
-  spike: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
-};
-if (!DEFAULTS[name])
-  throw new Error(`-e SCENARIO=${name}: one of ${Object.keys(DEFAULTS).join(', ')} is expected`);
+if (!isOfPages(name))
+  throw new Error(`-e SCENARIO=${name}: one of ${Object.keys(PAGES).join(', ')} is expected`);
 
-const config = readConfig({ scenario: name, ...DEFAULTS[name] });
+const config = readConfig({ scenario: name, ...PAGES[name] });
 const { p99Ms, errorRate } = config;
 
 /** A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again. */

@@ -10,6 +10,7 @@ import { spawnGuarded } from '../../engine/process.ts';
 import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { isOfPages } from '../k6/lib/presets.ts';
 import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, residentMegabytes, measurePressure } from './machine.ts';
@@ -42,9 +43,7 @@ export const K6_OFFLINE = {
 
 /** Path of a script, or of the script of a scenario. */
 export const scriptPath = (name: string): string =>
-  fileURLToPath(
-    new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
-  );
+  fileURLToPath(new URL(`../k6/${isOfPages(name) ? 'pages' : name}.ts`, import.meta.url));
 
 /** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */
 export async function scriptOfKit(name: string, directory: string): Promise<string> {

@@ -1,6 +1,7 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { ascending, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
+import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
@@ -16,8 +17,6 @@ type Seen = Partial<ChaosRun> & {
 
 interface Kind extends Pick<Scenario, 'over'> {
   readonly about: string;
-  /** Default arrivals per second, and duration in seconds. */
-  readonly preset: readonly [rate: number, seconds: number];
   readonly flags?: Scenario['flags'];
   readonly unit: string;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
@@ -28,11 +27,11 @@ interface Kind extends Pick<Scenario, 'over'> {
   ) => { held: boolean; lines: string[] };
 }
 
-const arrivals = (script: string, { about, preset, flags, unit, over, judge }: Kind): Scenario => ({
+const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judge }: Kind): Scenario => ({
   about,
   flags: {
-    ...{ pageSize: 100, rate: preset[0], duration: preset[1], ...SLO, out: undefined },
-    ...{ kubernetes: undefined, parallelism: undefined, ...flags },
+    ...{ pageSize: 100, rate: PRESETS[script].requestsPerSecond, duration: PRESETS[script].seconds },
+    ...{ ...SLO, out: undefined, kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
   ...(over ? { over } : {}),
@@ -79,21 +78,18 @@ function latenciesIn(samples: readonly ArrivalRecord[], seconds: number, from: n
 
 export const smoke = arrivals('smoke', {
   about: 'light load for half a minute, every page judged; for nightly runs',
-  preset: [5, 30],
   unit: 'pages',
 });
 
 export const token = arrivals('token', {
   about: 'open arrivals at the token endpoint',
-  preset: [20, 30],
   unit: 'tokens',
 });
 
 /** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
 export const poll = arrivals('poll', {
   about: 'polls of many tenants: short windows at the end of the data',
-  preset: [20, 30],
-  flags: { head: 300 },
+  flags: { head: HEAD_SECONDS },
   unit: 'polls',
   over: ({ head }) => ({ headSeconds: head }),
 });
@@ -103,7 +99,6 @@ const LEAST_SECONDS_TO_DRIFT = 60;
 
 export const soak = arrivals('soak', {
   about: 'constant rate for a long time: drift, leaks, stalls and expiry',
-  preset: [20, 120],
   flags: { chaos: undefined },
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
@@ -131,8 +126,7 @@ export const soak = arrivals('soak', {
 /** Multiplies the rate in the middle third of the run; the last sixth must meet the SLO again. */
 export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
-  preset: [20, 60],
-  flags: { spikeFactor: 5 },
+  flags: { spikeFactor: PRESETS.spike.spikeFactor },
   unit: 'pages',
   over: ({ rate, spikeFactor }, { maxVUs }) => ({
     spikeFactor,

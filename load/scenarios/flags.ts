@@ -5,6 +5,7 @@ import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-lim
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { LoadResult } from '../result.ts';
 import { secondsOf, type Window } from '../k6/lib/window.ts';
+import { SLO as PRESET_SLO, TIMEOUT_SECONDS } from '../k6/lib/presets.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 
@@ -108,10 +109,11 @@ type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] |
 /** Flags of every scenario: the target, or the settings of the reference server. */
 const COMMON: Defaults = {
   ...{ target: undefined, baseUrl: undefined, authUrl: undefined, clientId: undefined },
-  ...{ reportDir: 'reports', timeout: 10, seed: 1 },
+  ...{ reportDir: 'reports', timeout: TIMEOUT_SECONDS, seed: 1 },
   ...{ screenings: 200_000, tokenLifetime: undefined, rateLimit: undefined, rateAlgorithm: undefined },
 };
-export const SLO: Defaults = { sloP99: 500, sloErrors: 0.001, maxVus: 2000 };
+export const MAX_VUS = 2000;
+export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
 /** Flags of searches for the highest rate. */
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 

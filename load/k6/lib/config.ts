@@ -4,6 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import { enoughVUs, judgedShare } from '../../estimate/random.ts';
+import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
 import { secondsOf, type Window } from './window.ts';
 
@@ -139,7 +140,7 @@ function parseClients(csv: string): LoadClient[] {
 export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   if (given) return given;
   const requestsPerSecond = number('RATE', own.requestsPerSecond ?? 5);
-  const p99Ms = number('P99_MS', 500);
+  const p99Ms = number('P99_MS', SLO.p99Ms);
   const spikeFactor = number('SPIKE_FACTOR', own.spikeFactor ?? 1);
   const [from, to] = [__ENV['FROM'], __ENV['TO']];
   const clients = __ENV['CLIENTS']
@@ -149,7 +150,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     scenario: 'by hand',
     trustedOrigins: [],
     pageSize: number('PAGE_SIZE', 100),
-    timeoutSeconds: duration('TIMEOUT', 10),
+    timeoutSeconds: duration('TIMEOUT', TIMEOUT_SECONDS),
     seed: number('SEED', 1),
     records: false,
     ...own,
@@ -160,8 +161,8 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     requestsPerSecond,
     seconds: duration('DURATION', own.seconds ?? 30),
     p99Ms,
-    errorRate: number('ERRORS', 0.001),
-    headSeconds: duration('HEAD', 300),
+    errorRate: number('ERRORS', SLO.errorRate),
+    headSeconds: duration('HEAD', HEAD_SECONDS),
     ...(own.spikeFactor === undefined ? {} : { spikeFactor }),
     vus: number('VUS', enoughVUs(requestsPerSecond * spikeFactor, p99Ms)),
     ...(from && to ? { window: { from, to } } : {}),
