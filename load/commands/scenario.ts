@@ -1,9 +1,10 @@
 /** `npm run load -- SCENARIO`: runs a scenario on a target and writes its result, or writes files for a cluster. */
 import { dirname } from 'node:path';
 import { prepareDirectory, reasonOf } from '../../engine/files.ts';
-import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { readTargetFile, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
 import { unlessAborted } from '../../engine/clock.ts';
-import { presentable, terminalSummary, writeResult } from '../report/write.ts';
+import { terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/target.ts';
@@ -67,8 +68,10 @@ export async function scenarioCommand(
     console.log(files.join('\n'));
     return 0;
   }
-  tell(`${name} against ${prepared.name}`);
-  const result = presentable(await runScenario(name, session, flags), prepared.secrets);
+  tell(`${name} against ${target.name}`);
+  // The target may have repeated secrets and tokens.
+  const { redactDeep } = createRedactor(secretsOf(target));
+  const result = redactDeep(await runScenario(name, session, flags), 'fixed');
   const written = await writeResult(result, flags.reportDir).catch((error: Error) => error);
   console.log(terminalSummary(result));
   if (written instanceof Error) {

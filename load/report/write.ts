@@ -2,17 +2,12 @@
 import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../engine/files.ts';
-import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { sum } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, type Table, wrap } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
-
-/** Removes secrets and tokens that the target may have repeated. */
-export const presentable = (result: LoadResult, secrets: readonly string[]): LoadResult =>
-  createRedactor(secrets).redactDeep(result, 'fixed');
 
 /** Writes a redacted result and returns the path of the JSON file. */
 export async function writeResult(result: LoadResult, directory: string): Promise<string> {

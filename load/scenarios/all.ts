@@ -46,7 +46,7 @@ export async function runScenario(
   const findings = gatherFindings(session.findings);
   return {
     scenario: name,
-    target: session.prepared.name,
+    target: session.prepared.target.name,
     startedAt: startedAt.toISOString(),
     durationMs: Date.now() - startedAt.getTime(),
     void: why,
