@@ -5,7 +5,7 @@ import { makeFolder, writeAtomically } from '../../engine/files.ts';
 import { sum } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
-import { durationText, type Table, wrap } from '../../certify/render/results.ts';
+import { durationText, wrap } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
 
@@ -53,6 +53,8 @@ ${body}
   });
 }
 
+const SIZE_COLUMNS = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
+
 export function resultHtml(result: LoadResult): string {
   const { scenario, target, generator, tables: rows = {} } = result;
   const share = generator?.cpuShare;
@@ -81,7 +83,11 @@ ${plot('Latency by depth', 'pages into the traversal', 'p50, ms', { page: depths
 ${plot('Requests admitted', 'seconds', 'answered 200, cumulative', { admitted: admissions })}
 ${plot('Latency over time', 'seconds', 'ms', { p99: overTime('p99Ms'), p50: overTime('p50Ms') }, { logY: true })}
 ${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the due moment': byShare }, { logY: true })}
-${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
+${table({
+  title: 'By window and page size',
+  head: SIZE_COLUMNS,
+  rows: sizes.map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
+})}`;
   return loadPage('load result', scenario, verdictOf(result), body);
 }
 
@@ -129,9 +135,3 @@ ${table({
 })}
 ${figure.perServer && capacity(figure.perServer)}`;
 }
-
-const tableOf = (
-  title: string,
-  head: readonly string[],
-  rows: readonly Readonly<Record<string, string | number>>[],
-): Table => ({ title, head, rows: rows.map((row) => head.map((name) => String(row[name] ?? ''))) });
