@@ -12,10 +12,13 @@ import { type RunningReference, startReference } from '../../reference-server/co
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
 import { SLO } from '../k6/lib/presets.ts';
-import { MAX_VUS, type ScenarioFlags } from '../scenarios/flags.ts';
+import { MAX_VUS, PARALLELISM, type ScenarioFlags } from '../scenarios/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/chaos.ts';
 import { refuseLoopback, writeKubernetes } from './write.ts';
 import { UsageError } from '../../engine/errors.ts';
+
+/** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
+const SEEDS = 10_000;
 
 /**
  * Returns the exit status. Throws UsageError, Unreachable, and the signal's reason if it is aborted before the load
@@ -55,7 +58,7 @@ export async function scenarioCommand(
     {
       slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
       pageSize: flags.pageSize ?? 1,
-      seed: flags.seed * 10_000,
+      seed: flags.seed * SEEDS,
       timeoutSeconds: flags.timeout,
       maxVUs: flags.maxVus ?? MAX_VUS,
       outputs: flags.out ?? [],
@@ -64,7 +67,13 @@ export async function scenarioCommand(
     signal,
   );
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, flags, flags.kubernetes, flags.parallelism ?? 3);
+    const files = await writeKubernetes(
+      name,
+      session,
+      flags,
+      flags.kubernetes,
+      flags.parallelism ?? PARALLELISM,
+    );
     console.log(files.join('\n'));
     return 0;
   }

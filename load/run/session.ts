@@ -40,6 +40,14 @@ const VOID_PAUSE_MS = 1000;
 const REFUSED_SHARE = 0.005;
 /** Assumed latency before any measurement. */
 const INITIAL_LATENCY_MS = 100;
+/** For bursts of arrivals, in addition to twice the mean number of busy connections. */
+const SPARE_CONNECTIONS = 8;
+/** For bursts, where a connection limit of the target does not matter. */
+const SPARE_VUS = 20;
+
+/** The number of virtual users for this many requests in flight. */
+export const vusFor = (inFlight: number, { maxVUs }: Pick<LoadSettings, 'maxVUs'>): number =>
+  Math.min(maxVUs, Math.ceil(inFlight) + SPARE_VUS);
 
 export class Session {
   /** Findings of all runs of the session. */
@@ -150,7 +158,7 @@ export class Session {
   ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
     const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
-    const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + 8;
+    const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
     const { connections } = this;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {

@@ -4,7 +4,7 @@ import { failed, judgeStep, type Step } from '../estimate/step.ts';
 import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
-import type { Session } from '../run/session.ts';
+import { type Session, vusFor } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
@@ -96,21 +96,22 @@ export const poll = arrivals('poll', {
 
 /** In shorter runs, warm-up looks like drift. */
 const LEAST_SECONDS_TO_DRIFT = 60;
+/** Latency drifts if it grows from the first to the last quarter by this factor, and by more than the noise. */
+const DRIFT = { factor: 2, ms: 5 };
 
 export const soak = arrivals('soak', {
   about: 'constant rate for a long time: drift, leaks, stalls and expiry',
   flags: { chaos: undefined },
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
-  over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
-    vus: Math.min(maxVUs, Math.ceil(rate * timeoutSeconds) + 20),
-  }),
+  over: ({ rate }, settings) => ({ vus: vusFor(rate * settings.timeoutSeconds, settings) }),
   judge({ samples, run, step, flat = true }, { duration }, { findings }) {
     const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
     const seen = !Number.isNaN(first! + last!);
     // A target that never recovered is a finding, not a void run.
     if (!seen && findings.length === 0) throw tooFew(samples.length, duration);
-    const drifts = duration >= LEAST_SECONDS_TO_DRIFT && last! > 2 * first! && last! > first! + 5;
+    const drifts =
+      duration >= LEAST_SECONDS_TO_DRIFT && last! > DRIFT.factor * first! && last! > first! + DRIFT.ms;
     const { token_calls = 0, unauthenticated = 0 } = run.summary?.counts ?? {};
     const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
     return {
@@ -128,10 +129,7 @@ export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
   flags: { spikeFactor: PRESETS.spike.spikeFactor },
   unit: 'pages',
-  over: ({ rate, spikeFactor }, { maxVUs }) => ({
-    spikeFactor,
-    vus: Math.min(maxVUs, Math.ceil(rate * spikeFactor) + 20),
-  }),
+  over: ({ rate, spikeFactor }, settings) => ({ spikeFactor, vus: vusFor(rate * spikeFactor, settings) }),
   judge({ samples }, { rate, duration, spikeFactor }, { settings: { slo } }) {
     const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];

@@ -141,6 +141,7 @@ type Reading = readonly number[];
 
 /** With fewer readings growth is not judged, as a process grows while it warms up. */
 const LEAST_READINGS = 120;
+/** Metrics grow if they exceed their earlier median by this factor and this many units: garbage collection alone does not. */
 const GROWTH = 1.25;
 const ROOM = 16;
 
