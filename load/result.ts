@@ -55,7 +55,7 @@ export interface LoadResult {
   readonly tokenCalls: number;
   readonly pageSize: number;
   /** CPU use and scheduler lag of the generator. */
-  readonly generator?: { readonly cpuShare?: number; readonly schedulerLagP99Ms?: number };
+  readonly generator?: { readonly cpuShare?: number | undefined; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
   readonly latency?: Latency;
   /** Whether each of k6's thresholds held. */

@@ -65,6 +65,9 @@ const MEMORY_MB_PER_VU = 8;
 
 /** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
+/** As in a shell: 128 and the number of SIGKILL. */
+const KILLED_STATUS = 137;
+const METER_MS = 250;
 
 /** Where Go looks for certificates by default, in addition to the system's file. */
 const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
@@ -101,22 +104,19 @@ export async function runK6(script: string, options: K6Options) {
   });
   const readings: { readonly atMs: number; readonly cpuSeconds: number }[] = [];
   let killed: string | undefined;
+  const { seconds, timeoutSeconds, probe } = config;
+  const endMs = startedAt + (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000;
   const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
   const meter = setInterval(() => {
     const used = cpuSeconds(child.pid!);
     if (used !== undefined) readings.push({ atMs: performance.now(), cpuSeconds: used });
-    if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
-    killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
-    kill();
-  }, 250);
-  const { seconds, timeoutSeconds, probe } = config;
-  const limit = setTimeout(
-    kill,
-    (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000,
-  );
+    if ((residentMegabytes(child.pid!) ?? 0) > maxMb)
+      killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
+    else if (Date.now() > endMs) killed = 'it ran longer than planned and was stopped';
+    if (killed) kill();
+  }, METER_MS);
   const [code] = (await once(child, 'close').finally(() => {
     clearInterval(meter);
-    clearTimeout(limit);
     signal?.removeEventListener('abort', interrupt);
   })) as [number | null];
   const summary = await readFile(SUMMARY, 'utf8').then(
@@ -130,7 +130,7 @@ export async function runK6(script: string, options: K6Options) {
     /** The last line of k6's own output, or why the kit killed k6. */
     lastMessage: killed ?? output.lastMessage,
     /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
-    status: code ?? 137,
+    status: code ?? KILLED_STATUS,
     summary,
     /** Pressure on the machine during the run. */
     pressure: pressure(),
@@ -186,9 +186,7 @@ export function listen(
 }
 
 export const arrivalsOf = (records: readonly LoadRecord[]): ArrivalRecord[] =>
-  records
-    .filter((one) => one.kind === 'arrival')
-    .map((one) => (noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one));
+  records.filter((one) => one.kind === 'arrival');
 
 /**
  * The variables that k6 gets: no other secrets, and no K6_ settings that change a run. Destinations of metrics and
@@ -211,9 +209,6 @@ export const baseEnvironment = (
       value !== undefined && PASSED_VARIABLES.some((pattern) => pattern.test(name)) ? [[name, value]] : [],
     ),
   );
-
-/** k6's error codes for failed and reset connections; an answer's timeout is not one. */
-const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;
 
 /** Maximum number of lines. */
 const LINES = 60;

@@ -35,6 +35,9 @@ const PRESSURE = {
 };
 /** k6's error code of a request without an answer in time. */
 const TIMEOUT = 1050;
+/** Whether it is k6's error code for a failed or reset connection. */
+export const isRefused = (errorCode = 0): boolean =>
+  errorCode === 1000 || (errorCode >= 1200 && errorCode < 1300);
 
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(

@@ -8,7 +8,7 @@ import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '..
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
-import { Connections, type Overload, overloadOf } from './overload.ts';
+import { Connections, isRefused, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './target.ts';
 
@@ -180,7 +180,7 @@ export class Session {
       // If the target is made to fail, refused connections do not indicate a limit.
       const refused =
         !over.outages &&
-        samples.filter((one) => one.refusedConnection).length > REFUSED_SHARE * samples.length;
+        samples.filter(({ errorCode }) => isRefused(errorCode)).length > REFUSED_SHARE * samples.length;
       const fewer = refused ? connections.refuse(vus) : undefined;
       if (fewer !== undefined) {
         vus = fewer;

@@ -57,7 +57,7 @@ export async function runScenario(
     tokenCalls: session.tokenCalls,
     pageSize: session.settings.pageSize,
     generator: {
-      ...(session.cpuShare === undefined ? {} : { cpuShare: Number(session.cpuShare.toFixed(3)) }),
+      cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)),
       schedulerLagP99Ms: session.schedulerLagP99Ms,
     },
     thresholds: session.thresholds,
