@@ -49,16 +49,13 @@ export interface LoadResult {
   /** Whether the SLO held. */
   readonly held: boolean;
   readonly findings: readonly LoadFinding[];
-  /** The outcome as lines of text. */
   readonly summary: readonly string[];
   readonly requests: number;
   readonly tokenCalls: number;
   readonly pageSize: number;
-  /** CPU use and scheduler lag of the generator. */
   readonly generator?: { readonly cpuShare?: number | undefined; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
   readonly latency?: Latency;
-  /** Whether each of k6's thresholds held. */
   readonly thresholds?: Readonly<Record<string, boolean>>;
   readonly capacity?: CapacityFigure;
   readonly tenants?: TenantsFigure;

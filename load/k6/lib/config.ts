@@ -21,7 +21,6 @@ export interface LoadClient {
   readonly secret?: string;
 }
 
-/** A window to traverse. */
 export interface Walk {
   readonly label: string;
   readonly from: string;
@@ -52,14 +51,11 @@ export interface LoadConfig {
   readonly judgedShare?: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
-  /** Number of virtual users. */
   readonly vus: number;
-  /** ArrivalRecord rate, for `seconds`. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
   /** SLO for the script's default thresholds. */
   readonly p99Ms: number;
-  /** Share of requests that may fail. */
   readonly errorRate: number;
   /** Id of a run that several runners share, and their number. */
   readonly runId?: string;
@@ -77,7 +73,6 @@ export interface LoadConfig {
       readonly client: number;
       readonly isFull: boolean;
       readonly count: number;
-      /** The concurrency limit. */
       readonly concurrency: number;
     }[];
   };
