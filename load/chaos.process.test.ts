@@ -2,17 +2,13 @@
 import { FULL } from '../fixtures/own-tests/tiers.ts';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { temporaryFolder } from '../engine/files.ts';
-import { middleware, storedPages } from '../reference-server/run/alter.ts';
-import { openDatabase } from '../reference-server/store/database.ts';
-import { defaultProvisioning, loadProvisioning } from '../reference-server/run/provisioning.ts';
-import { startServer, type ServerOptions } from '../reference-server/run/start.ts';
-import type { LoadResult } from './result.ts';
+import { both, middleware, pages } from '../reference-server/run/alter.ts';
 import { changes } from './run/target.ts';
-import { load, test } from './zoo/setting.ts';
+import type { SimulatedSettings } from './zoo/server.ts';
+import { load, setting, test } from './zoo/setting.ts';
 
 test.describe.configure({ mode: 'parallel' });
 
@@ -23,14 +19,14 @@ interface Outage {
   readonly hasFailed: () => boolean;
 }
 
+type Fault = NonNullable<SimulatedSettings['fault']>;
+
 /** Runs a server that fails while a file exists. */
 async function chaos(
-  options: (outage: Outage) => ServerOptions,
+  fault: (outage: Outage) => Fault,
   meanwhile: (child: ChildProcess, outage: Outage) => void = () => {},
-): Promise<{ status: number; output: string; result: LoadResult; stillFails: boolean }> {
-  await using folder = await temporaryFolder('load-test');
-  const directory = folder.path;
-  const mark = join(directory, 'failing');
+) {
+  let mark = '';
   let failed = false;
   const isFailing = (): boolean => {
     const now = existsSync(mark);
@@ -38,23 +34,18 @@ async function chaos(
     return now;
   };
   const outage = { isFailing, hasFailed: () => failed };
-  await using database = await openDatabase('embedded');
-  await using provisioned = await loadProvisioning(database, defaultProvisioning({ count: 1500 }));
-  await using server = await startServer(database, provisioned, options(outage));
-  const { baseUrl, authUrl, clients } = server.target();
-  const fault = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
-  const target = join(directory, 'target.json');
-  await writeFile(target, JSON.stringify({ baseUrl, authUrl, clients, fault }));
-  const flags = ['soak', ...SHORT, '--target', target, '--report-dir', directory];
-  const { status, output } = await load(flags, {}, (child) => meanwhile(child, outage));
-  const result = JSON.parse(await readFile(join(directory, 'load-soak.json'), 'utf8')) as LoadResult;
-  return { status, output, result, stillFails: isFailing() };
+  await using at = await setting({ screenings: 1500, fault: fault(outage) });
+  mark = join(at.directory, 'failing');
+  const commands = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
+  await writeFile(
+    join(at.directory, 'target.json'),
+    JSON.stringify({ ...at.server.target, fault: commands }),
+  );
+  const running = load(['soak', ...SHORT, ...at.flags], {}, (child) => meanwhile(child, outage));
+  return { ...(await running), result: await at.result('soak'), stillFails: isFailing() };
 }
 
-const failing = (
-  { isFailing }: Pick<Outage, 'isFailing'>,
-  body = '{"code":"service_unavailable"}',
-): ServerOptions =>
+const failing = ({ isFailing }: Pick<Outage, 'isFailing'>, body = '{"code":"service_unavailable"}'): Fault =>
   middleware(() => async (request, next) => {
     const answer = await next(request);
     if (!isFailing() || request.path.startsWith('/oauth')) return answer;
@@ -72,13 +63,12 @@ test('holds for a server that fails as documented and recovers', FULL, async () 
 
 test('reports a lost screening and an HTML error', FULL, async () => {
   test.slow();
-  const { status, result } = await chaos(({ isFailing, hasFailed }) => {
-    const { wrapParts } = storedPages(() => async (query, ask) => {
-      const page = await ask(query);
-      return hasFailed() && page.items.length > 2 ? { ...page, items: page.items.toSpliced(1, 1) } : page;
-    });
-    return { ...failing({ isFailing }, '<h1>503</h1>'), wrapParts: wrapParts! };
-  });
+  const { status, result } = await chaos(({ isFailing, hasFailed }) =>
+    both(
+      pages(({ items }) => hasFailed() && items.length > 2 && items.splice(1, 1)),
+      failing({ isFailing }, '<h1>503</h1>'),
+    ),
+  );
   expect(result).toMatchObject({ void: false, conformant: false });
   const ids = result.findings.map(({ id }) => id);
   expect(ids).toEqual(expect.arrayContaining(['7.2-body', '4.2-window', '4.2-repeatable']));

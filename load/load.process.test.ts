@@ -17,7 +17,7 @@ import { rateLimit } from './scenarios/rate-limit.ts';
 import type { ScenarioOptions } from './scenarios/flags.ts';
 import { load, openSession, OPTIONS, setting, test, writeTarget } from './zoo/setting.ts';
 import { type SimulatedSettings, startSimulatedServer } from './zoo/server.ts';
-import { type Behaviour, limited } from './zoo/targets.ts';
+import { limited } from './zoo/targets.ts';
 
 const SECRET = 'simulated-secret-0-c0ffee';
 const SMOKE = ['smoke', '--duration', '3s', '--rate', '10', '--slo-p99'];
@@ -54,21 +54,10 @@ test('an interrupted scenario reports its results as void with exit status 130',
   expect(result.requests).toBeGreaterThan(0);
 });
 
-const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
-const slow = (): Behaviour => ({ service });
-
-test('smoke: a slow target breaks the SLO with status 1, or is void on a busy machine', FULL, async () => {
-  await using at = await setting({ behaviour: slow });
-  const { status } = await load([...SMOKE, '100', ...at.flags]);
-  const result = await at.result('smoke');
-  expect(result).toMatchObject({ conformant: true, held: false });
-  if (result.void === false) expect(status).toBe(1);
-  else expect([status, result.void]).toEqual([3, expect.stringMatching(/busy|processor|overload/)]);
-});
-
 test('smoke: generator overload is void with exit status 3', FULL, async () => {
   test.slow();
-  await using at = await setting({ behaviour: slow });
+  const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
+  await using at = await setting({ behaviour: () => ({ service }) });
   const flags = ['--duration', '1s', '--rate', '80', '--slo-p99', '1500', '--max-vus', '2'];
   const { status, output } = await load(['smoke', ...flags, ...at.flags]);
   expect(output).toContain('VOID');
@@ -93,7 +82,7 @@ test('renews tokens of 4 s in time and not too often', FULL, async ({ k6 }) => {
   const session = await openSession(k6, server.target, { pageSize: 10 });
   const [seconds, vus] = [10, 3];
   // Without retries: a void run still has the right number of tokens.
-  await session.tryArrivals(20, seconds, { vus }, 0);
+  await session.tryArrivals('arrivals', 20, seconds, { vus }, 0);
   const { tokens, pages, unauthenticated } = server.counts;
   expect(unauthenticated).toBe(0);
   expect(pages).toBeGreaterThan(0);

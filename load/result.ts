@@ -1,25 +1,13 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
 import type { Failure } from '../certify/report/report.ts';
 import { quote } from '../engine/run/evidence/evidence.ts';
-import { type Level, REQUIREMENTS } from '../engine/requirements.ts';
+import { REQUIREMENTS } from '../engine/requirements.ts';
 import type { Found } from './estimate/figures.ts';
 import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
 import type { LimiterFinding } from './estimate/limiter-fit.ts';
 import type { Finding } from './k6/lib/judge.ts';
 import type { Latency } from './k6/lib/summary.ts';
-
-/** A requirement that answers under load violated. */
-interface LoadFinding {
-  readonly id: string;
-  readonly section: string;
-  readonly level: Level;
-  readonly title: string;
-  readonly status: 'fail' | 'warn';
-  readonly lookAt: readonly string[];
-  /** Evidence: each message once, with its count. */
-  readonly failures: readonly (Failure & { readonly count: number })[];
-}
 
 /** The upper end of the interval is null in JSON if the SLO held at every rate. */
 export interface CapacityFigure extends Found {
@@ -61,16 +49,13 @@ export interface LoadResult {
   /** Whether the SLO held. */
   readonly held: boolean;
   readonly findings: readonly LoadFinding[];
-  /** The outcome as lines of text. */
   readonly summary: readonly string[];
   readonly requests: number;
   readonly tokenCalls: number;
   readonly pageSize: number;
-  /** CPU use and scheduler lag of the generator. */
-  readonly generator?: { readonly cpuShare?: number; readonly schedulerLagP99Ms?: number };
+  readonly generator?: { readonly cpuShare?: number | undefined; readonly schedulerLagP99Ms?: number };
   readonly seconds?: number;
   readonly latency?: Latency;
-  /** Whether each of k6's thresholds held. */
   readonly thresholds?: Readonly<Record<string, boolean>>;
   readonly capacity?: CapacityFigure;
   readonly tenants?: TenantsFigure;
@@ -82,29 +67,35 @@ export interface LoadResult {
 
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;
 
-type Judged = Pick<LoadResult, 'void' | 'held' | 'conformant'> & {
-  readonly capacity?: { readonly confirmed: boolean };
-  readonly tenants?: { readonly alone: { readonly confirmed: boolean } };
-};
-
-/** Whether the capacity is unconfirmed. */
-const isOpen = ({ capacity, tenants }: Judged): boolean =>
-  (capacity?.confirmed ?? tenants?.alone.confirmed) === false;
+type Judged = Pick<LoadResult, 'void' | 'held' | 'conformant' | 'capacity' | 'tenants'>;
 
 /** The verdict, and the status that determines its colour. */
-export function verdictOf(result: Judged) {
-  if (result.void !== false) return ['Void', 'untested'] as const;
-  if (!result.conformant) return ['Non-conformant under load', 'fail'] as const;
-  if (isOpen(result)) return ['Undecided', 'untested'] as const;
-  return result.held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
+export function verdictOf({ void: why, held, conformant, capacity, tenants }: Judged) {
+  if (why !== false) return ['Void', 'untested'] as const;
+  if (!conformant) return ['Non-conformant under load', 'fail'] as const;
+  if ((capacity ?? tenants?.alone)?.confirmed === false) return ['Undecided', 'untested'] as const;
+  return held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
+}
+
+/** The verdict in the terminal. */
+export function verdictText(result: Judged): string {
+  const [word, status] = verdictOf(result);
+  if (result.void !== false) return `VOID: ${result.void}`;
+  return status === 'pass' ? 'held' : word.toUpperCase();
 }
 
 /** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
 export const exitStatus = (result: Judged): number =>
   ({ pass: EXIT.held, fail: EXIT.broken, untested: EXIT.void })[verdictOf(result)[1]];
 
+/** A requirement that answers under load violated; its failures are evidence, each message once with its count. */
+type LoadFinding = ReturnType<typeof gatherFindings>[number];
+
+/** Further messages of a requirement rarely say anything new. */
+const MOST_MESSAGES = 5;
+
 /** Groups findings of single answers by requirement. */
-export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
+export function gatherFindings(found: readonly Finding[]) {
   const byId = new Map<string, Map<string, Failure & { count: number }>>();
   for (const { id, message, request = '', response = '' } of found) {
     const messages = byId.get(id) ?? new Map<string, Failure & { count: number }>();
@@ -119,8 +110,8 @@ export function gatherFindings(found: readonly Finding[]): LoadFinding[] {
     if (!requirement) throw new Error(`the catalogue has no requirement ${id}`);
     const failures = [...messages.values()];
     const { section, level, title, lookAt } = requirement;
-    const status = level === 'MUST' ? 'fail' : 'warn';
-    return { id, section, level, title, status, lookAt, failures: failures.slice(0, 5) };
+    const status = level === 'MUST' ? ('fail' as const) : ('warn' as const);
+    return { id, section, level, title, status, lookAt, failures: failures.slice(0, MOST_MESSAGES) };
   });
 }
 

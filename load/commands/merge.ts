@@ -7,7 +7,7 @@ import type { Finding } from '../k6/lib/judge.ts';
 import { shortfall } from '../estimate/random.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
-import { conformant, EXIT, gatherFindings, type LoadResult } from '../result.ts';
+import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } from '../result.ts';
 
 interface Part extends Omit<ScenarioSummary, 'thresholds'> {
   /** Why the part must not be interpreted. */
@@ -44,19 +44,16 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
   // Findings that were counted but not printed count as well.
   const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
-  const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate, held = true } = merged;
+  const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate } = merged;
+  const judged = { void: merged.void ?? false, conformant: correct, held: merged.held ?? true };
   if (output)
     await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
     `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );
   for (const { id, failures } of findings) console.log(`  ${id}: ${failures[0]?.message ?? ''}`);
-  if (merged.void) {
-    console.log(`VOID: ${merged.void}`);
-    return EXIT.void;
-  }
-  console.log(!correct ? 'NON-CONFORMANT UNDER LOAD' : held ? 'held' : 'NOT HELD');
-  return held && correct ? EXIT.held : EXIT.broken;
+  console.log(verdictText(judged));
+  return exitStatus(judged);
 }
 
 /** Merges parts that ran concurrently. Throws a UsageError for parts of different runs or with the same segment. */

@@ -1,19 +1,24 @@
 /** `npm run load -- SCENARIO`: runs a scenario on a target and writes its result, or writes files for a cluster. */
 import { dirname } from 'node:path';
 import { prepareDirectory, reasonOf } from '../../engine/files.ts';
-import { readTargetFile, resolveTarget, type Target } from '../../engine/target/target.ts';
+import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { readTargetFile, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
 import { unlessAborted } from '../../engine/clock.ts';
-import { presentable, terminalSummary, writeResult } from '../report/write.ts';
+import { terminalSummary, writeResult } from '../report/write.ts';
 import { EXIT, exitStatus } from '../result.ts';
 import { ensureK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/target.ts';
 import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
-import type { ScenarioFlags } from '../scenarios/flags.ts';
+import { SLO } from '../k6/lib/presets.ts';
+import { MAX_VUS, PARALLELISM, type ScenarioFlags } from '../scenarios/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/chaos.ts';
 import { refuseLoopback, writeKubernetes } from './write.ts';
 import { UsageError } from '../../engine/errors.ts';
+
+/** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
+const SEEDS = 10_000;
 
 /**
  * Returns the exit status. Throws UsageError, Unreachable, and the signal's reason if it is aborted before the load
@@ -51,23 +56,31 @@ export async function scenarioCommand(
     k6,
     prepared,
     {
-      slo: { p99Ms: flags.sloP99 ?? 500, errorRate: flags.sloErrors ?? 0.001 },
+      slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
       pageSize: flags.pageSize ?? 1,
-      seed: flags.seed * 10_000,
+      seed: flags.seed * SEEDS,
       timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVus ?? 2000,
+      maxVUs: flags.maxVus ?? MAX_VUS,
       outputs: flags.out ?? [],
     },
     tell,
     signal,
   );
   if (flags.kubernetes) {
-    const files = await writeKubernetes(name, session, flags, flags.kubernetes, flags.parallelism ?? 3);
+    const files = await writeKubernetes(
+      name,
+      session,
+      flags,
+      flags.kubernetes,
+      flags.parallelism ?? PARALLELISM,
+    );
     console.log(files.join('\n'));
     return 0;
   }
-  tell(`${name} against ${prepared.name}`);
-  const result = presentable(await runScenario(name, session, flags), prepared.secrets);
+  tell(`${name} against ${target.name}`);
+  // The target may have repeated secrets and tokens.
+  const { redactDeep } = createRedactor(secretsOf(target));
+  const result = redactDeep(await runScenario(name, session, flags), 'fixed');
   const written = await writeResult(result, flags.reportDir).catch((error: Error) => error);
   console.log(terminalSummary(result));
   if (written instanceof Error) {

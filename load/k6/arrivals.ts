@@ -2,7 +2,7 @@
  * One step of open arrivals at a rate, without thresholds, at precomputed moments: `capacity` runs it at every rate.
  */
 import { anywhere, arrive, dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
-import { readConfig, thresholdsOf } from './lib/config.ts';
+import { readConfig } from './lib/config.ts';
 import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig();
@@ -11,7 +11,6 @@ const due = dueMoments(config);
 export const options = {
   ...SETUP,
   scenarios: { arrivals: precomputedArrivals(config, due) },
-  thresholds: thresholdsOf(config, {}),
 };
 
 export const setup = (): SetupData => runSetup(config, 500);

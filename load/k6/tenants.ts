@@ -5,8 +5,8 @@
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
-import { type Client, mint, type PageRequest } from './lib/client.ts';
-import { MAX_PAGE_SIZE, readConfig, thresholdsOf } from './lib/config.ts';
+import { type Client, mint, type PageRequest, type Sent } from './lib/client.ts';
+import { MAX_PAGE_SIZE, readConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
@@ -34,7 +34,6 @@ export const options = {
     polls: { ...precomputedArrivals(config, due), exec: 'poll' },
     ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
-  thresholds: thresholdsOf(config, {}),
 };
 
 export const setup = (): SetupData => runSetup(config, 500);
@@ -58,24 +57,19 @@ export function poll(data: SetupData): void {
   const dueMs = dueAtMs - data.startAtMs;
   const client = own(data);
   const startedMs = Date.now();
-  let [status, errorCode, pages] = [0, 0, 0];
-  let retry: { retryAfterSeconds?: number | undefined } = {};
+  let pages = 0;
+  let sent: Sent | undefined;
   let pageRequest: PageRequest | undefined = pollWindow(data, client, seconds * 1000 - dueMs);
   while (pageRequest) {
-    const sent = client.fetchPage(pageRequest, pages === 0 ? dueAtMs : Date.now());
+    sent = client.fetchPage(pageRequest, pages === 0 ? dueAtMs : Date.now());
     pages += 1;
-    [status, errorCode] = [sent.status, sent.errorCode];
-    retry = { retryAfterSeconds: sent.retryAfterSeconds };
-    pageRequest = status === 200 ? client.next(pageRequest, sent.next) : undefined;
+    pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   }
   const doneMs = Date.now();
-  const times = {
-    dueMs,
-    latencyMs: Math.max(0, doneMs - dueAtMs),
-    serviceMs: doneMs - startedMs,
-    schedulerLagMs,
-  };
-  if (config.records) write({ kind: 'arrival', ...times, status, errorCode, client: 0, pages, ...retry });
+  const { status, errorCode, retryAfterSeconds } = sent!;
+  const latencyMs = Math.max(0, doneMs - dueAtMs);
+  const times = { dueMs, latencyMs, serviceMs: doneMs - startedMs, schedulerLagMs };
+  write({ kind: 'arrival', ...times, status, errorCode, retryAfterSeconds, client: 0, pages });
 }
 
 export default poll;
@@ -88,7 +82,7 @@ export function backfill(data: SetupData): void {
   for (let depth = 0; pageRequest; depth += 1) {
     const sent = client.fetchPage(pageRequest, Date.now());
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
-    if (config.records) write({ kind: 'page', walk: 0, depth, items: 0, ms, status: sent.status });
+    write({ kind: 'page', walk: 0, depth, items: 0, ms, status: sent.status });
     if (sent.status === 429) sleep(Math.min(60, sent.retryAfterSeconds ?? 1));
     else if (sent.status !== 200) return;
     else pageRequest = client.next(pageRequest, sent.next);

@@ -4,9 +4,10 @@ import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
 import { countToken, mint } from './lib/client.ts';
 import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
+import { PRESETS } from './lib/presets.ts';
 import { write } from './lib/record.ts';
 
-const config = readConfig({ scenario: 'token', requestsPerSecond: 20, seconds: 30 });
+const config = readConfig({ scenario: 'token', ...PRESETS.token });
 
 export const options = {
   ...SETUP,

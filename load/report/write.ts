@@ -2,17 +2,12 @@
 import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../engine/files.ts';
-import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { sum } from '../estimate/numbers.ts';
-import { type CapacityFigure, type LoadResult, verdictOf } from '../result.ts';
+import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
-import { durationText, type Table, wrap } from '../../certify/render/results.ts';
+import { durationText, wrap } from '../../certify/render/results.ts';
 import { page } from '../../certify/render/style.ts';
 import { plot, PLOT_STYLE } from './plot.ts';
-
-/** Removes secrets and tokens that the target may have repeated. */
-export const presentable = (result: LoadResult, secrets: readonly string[]): LoadResult =>
-  createRedactor(secrets).redactDeep(result, 'fixed');
 
 /** Writes a redacted result and returns the path of the JSON file. */
 export async function writeResult(result: LoadResult, directory: string): Promise<string> {
@@ -26,9 +21,6 @@ export async function writeResult(result: LoadResult, directory: string): Promis
 const COLUMNS = 80;
 
 export function terminalSummary(result: LoadResult): string {
-  const [word, status] = verdictOf(result);
-  const verdict =
-    result.void === false ? (status === 'pass' ? 'held' : word.toUpperCase()) : `VOID: ${result.void}`;
   const lines = [
     ...result.summary,
     ...result.findings.map(
@@ -37,7 +29,7 @@ export function terminalSummary(result: LoadResult): string {
     ),
     `${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
   ].flatMap((line) => wrap(line, COLUMNS - 4).map((part, index) => `${index === 0 ? '  ' : '    '}${part}`));
-  const head = wrap(`${result.scenario} · ${result.target}: ${verdict}`, COLUMNS);
+  const head = wrap(`${result.scenario} · ${result.target}: ${verdictText(result)}`, COLUMNS);
   return visible([...head, ...lines].join('\n'));
 }
 
@@ -60,6 +52,8 @@ ${body}
 </main>`,
   });
 }
+
+const SIZE_COLUMNS = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
 
 export function resultHtml(result: LoadResult): string {
   const { scenario, target, generator, tables: rows = {} } = result;
@@ -89,7 +83,11 @@ ${plot('Latency by depth', 'pages into the traversal', 'p50, ms', { page: depths
 ${plot('Requests admitted', 'seconds', 'answered 200, cumulative', { admitted: admissions })}
 ${plot('Latency over time', 'seconds', 'ms', { p99: overTime('p99Ms'), p50: overTime('p50Ms') }, { logY: true })}
 ${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the due moment': byShare }, { logY: true })}
-${table(tableOf('By window and page size', ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'], sizes))}`;
+${table({
+  title: 'By window and page size',
+  head: SIZE_COLUMNS,
+  rows: sizes.map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
+})}`;
   return loadPage('load result', scenario, verdictOf(result), body);
 }
 
@@ -137,9 +135,3 @@ ${table({
 })}
 ${figure.perServer && capacity(figure.perServer)}`;
 }
-
-const tableOf = (
-  title: string,
-  head: readonly string[],
-  rows: readonly Readonly<Record<string, string | number>>[],
-): Table => ({ title, head, rows: rows.map((row) => head.map((name) => String(row[name] ?? ''))) });

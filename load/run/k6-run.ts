@@ -10,6 +10,7 @@ import { spawnGuarded } from '../../engine/process.ts';
 import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { isOfPages } from '../k6/lib/presets.ts';
 import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, residentMegabytes, measurePressure } from './machine.ts';
@@ -42,9 +43,7 @@ export const K6_OFFLINE = {
 
 /** Path of a script, or of the script of a scenario. */
 export const scriptPath = (name: string): string =>
-  fileURLToPath(
-    new URL(`../k6/${/^(smoke|poll|soak|spike)$/.test(name) ? 'pages' : name}.ts`, import.meta.url),
-  );
+  fileURLToPath(new URL(`../k6/${isOfPages(name) ? 'pages' : name}.ts`, import.meta.url));
 
 /** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */
 export async function scriptOfKit(name: string, directory: string): Promise<string> {
@@ -66,6 +65,12 @@ const MEMORY_MB_PER_VU = 8;
 
 /** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
+/** As in a shell: 128 and the number of SIGKILL. */
+const KILLED_STATUS = 137;
+const METER_MS = 250;
+
+/** Where Go looks for certificates by default, in addition to the system's file. */
+const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
 
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(script: string, options: K6Options) {
@@ -74,8 +79,9 @@ export async function runK6(script: string, options: K6Options) {
   const LOAD_CONFIG = join(directory.path, 'config.json');
   const SUMMARY = join(directory.path, 'summary.json');
   await writeFile(LOAD_CONFIG, JSON.stringify(config));
-  const trusted = ca === undefined ? {} : { SSL_CERT_FILE: join(directory.path, 'trusted.pem') };
-  if (ca !== undefined) await writeFile(trusted.SSL_CERT_FILE!, `${await systemCertificates()}\n${ca}`);
+  if (ca !== undefined) await writeFile(join(directory.path, 'ca.pem'), ca);
+  const { SSL_CERT_DIR = CERTIFICATE_DIRECTORIES } = process.env;
+  const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
   const child = spawnGuarded(
     k6,
@@ -98,22 +104,19 @@ export async function runK6(script: string, options: K6Options) {
   });
   const readings: { readonly atMs: number; readonly cpuSeconds: number }[] = [];
   let killed: string | undefined;
+  const { seconds, timeoutSeconds, probe } = config;
+  const endMs = startedAt + (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000;
   const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
   const meter = setInterval(() => {
     const used = cpuSeconds(child.pid!);
     if (used !== undefined) readings.push({ atMs: performance.now(), cpuSeconds: used });
-    if ((residentMegabytes(child.pid!) ?? 0) <= maxMb) return;
-    killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
-    kill();
-  }, 250);
-  const { seconds, timeoutSeconds, probe } = config;
-  const limit = setTimeout(
-    kill,
-    (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000,
-  );
+    if ((residentMegabytes(child.pid!) ?? 0) > maxMb)
+      killed = `it used more than ${maxMb} MB of memory and was stopped: check the length of the answers`;
+    else if (Date.now() > endMs) killed = 'it ran longer than planned and was stopped';
+    if (killed) kill();
+  }, METER_MS);
   const [code] = (await once(child, 'close').finally(() => {
     clearInterval(meter);
-    clearTimeout(limit);
     signal?.removeEventListener('abort', interrupt);
   })) as [number | null];
   const summary = await readFile(SUMMARY, 'utf8').then(
@@ -127,7 +130,7 @@ export async function runK6(script: string, options: K6Options) {
     /** The last line of k6's own output, or why the kit killed k6. */
     lastMessage: killed ?? output.lastMessage,
     /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
-    status: code ?? 137,
+    status: code ?? KILLED_STATUS,
     summary,
     /** Pressure on the machine during the run. */
     pressure: pressure(),
@@ -182,23 +185,8 @@ export function listen(
   return output;
 }
 
-/** Go reads one file and the system's directories: SSL_CERT_FILE replaces the file, so its content is included. */
-async function systemCertificates(): Promise<string> {
-  const files = [
-    ...[process.env['SSL_CERT_FILE'] ?? '', '/etc/ssl/certs/ca-certificates.crt'],
-    ...['/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'],
-  ];
-  for (const path of files) {
-    const pem = await readFile(path, 'utf8').catch(() => '');
-    if (pem !== '') return pem;
-  }
-  return '';
-}
-
 export const arrivalsOf = (records: readonly LoadRecord[]): ArrivalRecord[] =>
-  records
-    .filter((one) => one.kind === 'arrival')
-    .map((one) => (noConnection(one.errorCode ?? 0) ? { ...one, refusedConnection: true } : one));
+  records.filter((one) => one.kind === 'arrival');
 
 /**
  * The variables that k6 gets: no other secrets, and no K6_ settings that change a run. Destinations of metrics and
@@ -221,9 +209,6 @@ export const baseEnvironment = (
       value !== undefined && PASSED_VARIABLES.some((pattern) => pattern.test(name)) ? [[name, value]] : [],
     ),
   );
-
-/** k6's error codes for failed and reset connections; an answer's timeout is not one. */
-const noConnection = (code: number): boolean => (code >= 1200 && code < 1300) || code === 1000;
 
 /** Maximum number of lines. */
 const LINES = 60;

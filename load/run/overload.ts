@@ -33,8 +33,15 @@ const PRESSURE = {
   throttled: "the container's processor quota was used up",
   waiting: 'tasks on this machine waited for a processor',
 };
+/** With a smaller share of the pages in its records, k6's output is incomplete. */
+const RECORDED_SHARE = 0.98;
+/** With a smaller share of answers, requests may wait for VUs because of the target. */
+const ANSWERED_SHARE = 0.99;
 /** k6's error code of a request without an answer in time. */
 const TIMEOUT = 1050;
+/** Whether it is k6's error code for a failed or reset connection. */
+export const isRefused = (errorCode = 0): boolean =>
+  errorCode === 1000 || (errorCode >= 1200 && errorCode < 1300);
 
 /** Returns the reason for a void result, or undefined. */
 export function overloadOf(
@@ -51,7 +58,7 @@ export function overloadOf(
   const written =
     sum(samples.map(({ pages = 1 }) => pages)) +
     (run.records ?? []).filter(({ kind }) => kind === 'page').length;
-  if (written < made * 0.98) return none(`the generator lost ${made - written} of ${made} records`);
+  if (written < made * RECORDED_SHARE) return none(`the generator lost ${made - written} of ${made} records`);
   if (run.cpuShare !== undefined && run.cpuShare > OVERLOAD.cpuShare) {
     return passing(`the generator used ${(run.cpuShare * 100).toFixed(0)} % of this machine's processors`);
   }
@@ -69,7 +76,8 @@ export function overloadOf(
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: generator overload`);
   }
   const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
-  const answeredAll = run.summary !== undefined && answered.length >= 0.99 * (samples.length - dropped);
+  const answeredAll =
+    run.summary !== undefined && answered.length >= ANSWERED_SHARE * (samples.length - dropped);
   const service = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
   const inTime = `while the target answered within ${service.toFixed(0)} ms (p90)`;
   if (dropped > slo.errorRate * samples.length && answeredAll && service < slo.p99Ms) {

@@ -8,7 +8,7 @@ import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '..
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
-import { Connections, type Overload, overloadOf } from './overload.ts';
+import { Connections, isRefused, type Overload, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './target.ts';
 
@@ -31,19 +31,23 @@ export interface LoadSettings {
 export interface ArrivalsRun {
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  readonly schedulerLagP99Ms: number;
-  readonly vus: number;
   /** Reason why the result is void. */
   readonly void?: string | undefined;
 }
 
-/** Retries of a step after generator overload. */
-const VOID_RETRIES = 2;
 const VOID_PAUSE_MS = 1000;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
 /** Assumed latency before any measurement. */
 const INITIAL_LATENCY_MS = 100;
+/** For bursts of arrivals, in addition to twice the mean number of busy connections. */
+const SPARE_CONNECTIONS = 8;
+/** For bursts, where a connection limit of the target does not matter. */
+const SPARE_VUS = 20;
+
+/** The number of virtual users for this many requests in flight. */
+export const vusFor = (inFlight: number, { maxVUs }: Pick<LoadSettings, 'maxVUs'>): number =>
+  Math.min(maxVUs, Math.ceil(inFlight) + SPARE_VUS);
 
 export class Session {
   /** Findings of all runs of the session. */
@@ -133,28 +137,28 @@ export class Session {
     return run;
   }
 
-  /** Like tryArrivals, but throws VoidRun after repeated generator overload. */
-  async arrivals(rate: number, seconds: number, over: Partial<LoadConfig>, script: string) {
-    const run = await this.tryArrivals(rate, seconds, over, VOID_RETRIES, script);
-    if (run.void) throw new VoidRun(run.void);
-    return run;
+  /** Like tryArrivals, but throws VoidRun if the result is void. */
+  async arrivals(...run: Parameters<Session['tryArrivals']>): Promise<ArrivalsRun> {
+    const ran = await this.tryArrivals(...run);
+    if (ran.void) throw new VoidRun(ran.void);
+    return ran;
   }
 
   /**
-   * Runs open arrivals at a rate; the result is void after repeated generator overload. The number of VUs, and so of
-   * connections, follows from the latency so far; it rises if requests waited for VUs and falls if connections were
-   * refused.
+   * Runs a script's open arrivals at a rate; the result is void after repeated generator overload. The number of VUs,
+   * and so of connections, follows from the latency so far; it rises if requests waited for VUs and falls if
+   * connections were refused.
    */
   async tryArrivals(
+    script: string,
     requestsPerSecond: number,
     seconds: number,
-    over: Partial<LoadConfig> = {},
-    retries = 1,
-    script = 'arrivals',
+    over: Partial<LoadConfig>,
+    retries: number,
   ): Promise<ArrivalsRun> {
     const { slo, maxVUs } = this.settings;
     const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
-    const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + 8;
+    const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
     const { connections } = this;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
@@ -170,13 +174,13 @@ export class Session {
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
       const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
       this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
-      const done = { samples, run, schedulerLagP99Ms, vus };
+      const done = { samples, run };
       if (run.isHopeless) return done;
 
       // If the target is made to fail, refused connections do not indicate a limit.
       const refused =
         !over.outages &&
-        samples.filter((one) => one.refusedConnection).length > REFUSED_SHARE * samples.length;
+        samples.filter(({ errorCode }) => isRefused(errorCode)).length > REFUSED_SHARE * samples.length;
       const fewer = refused ? connections.refuse(vus) : undefined;
       if (fewer !== undefined) {
         vus = fewer;

@@ -49,7 +49,7 @@ async function ask(
     throw new Unreachable(
       `${new URL(request.url).origin} does not answer (${exchange.transportError.message})`,
     );
-  // `json` is parsed here, before `text` is dropped.
+  // Parsed now: the transport keeps a large text in a file, and removes it when this function ends.
   return { ...exchange, json: exchange.json, text: '' };
 }
 
@@ -118,7 +118,6 @@ export async function prepare(target: Asked, anyWindow?: Window) {
     ? { from: formatInstant(target.window.from), to: formatInstant(target.window.to) }
     : (anyWindow ?? (await findWindow(target, clients[0]!.tenantId, token)));
   return {
-    name: target.name,
     base: {
       baseUrl: target.baseUrl,
       authUrl: target.authUrl,
@@ -128,8 +127,6 @@ export async function prepare(target: Asked, anyWindow?: Window) {
     },
     /** k6's environment: secrets and headers. */
     env,
-    /** Texts that must not appear in any output. */
-    secrets: [...Object.values(env), ...Object.values(target.headers)],
     /** The target for the kit's own requests, with its fault commands. */
     target,
   };

@@ -46,7 +46,7 @@ export async function runScenario(
   const findings = gatherFindings(session.findings);
   return {
     scenario: name,
-    target: session.prepared.name,
+    target: session.prepared.target.name,
     startedAt: startedAt.toISOString(),
     durationMs: Date.now() - startedAt.getTime(),
     void: why,
@@ -57,7 +57,7 @@ export async function runScenario(
     tokenCalls: session.tokenCalls,
     pageSize: session.settings.pageSize,
     generator: {
-      ...(session.cpuShare === undefined ? {} : { cpuShare: Number(session.cpuShare.toFixed(3)) }),
+      cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)),
       schedulerLagP99Ms: session.schedulerLagP99Ms,
     },
     thresholds: session.thresholds,

@@ -1,9 +1,10 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { ascending, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, type Step } from '../estimate/step.ts';
+import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
-import type { Session } from '../run/session.ts';
+import { type Session, vusFor } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
@@ -16,8 +17,6 @@ type Seen = Partial<ChaosRun> & {
 
 interface Kind extends Pick<Scenario, 'over'> {
   readonly about: string;
-  /** Default arrivals per second, and duration in seconds. */
-  readonly preset: readonly [rate: number, seconds: number];
   readonly flags?: Scenario['flags'];
   readonly unit: string;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
@@ -28,11 +27,11 @@ interface Kind extends Pick<Scenario, 'over'> {
   ) => { held: boolean; lines: string[] };
 }
 
-const arrivals = (script: string, { about, preset, flags, unit, over, judge }: Kind): Scenario => ({
+const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judge }: Kind): Scenario => ({
   about,
   flags: {
-    ...{ pageSize: 100, rate: preset[0], duration: preset[1], ...SLO, out: undefined },
-    ...{ kubernetes: undefined, parallelism: undefined, ...flags },
+    ...{ pageSize: 100, rate: PRESETS[script].requestsPerSecond, duration: PRESETS[script].seconds },
+    ...{ ...SLO, out: undefined, kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
   ...(over ? { over } : {}),
@@ -41,7 +40,7 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
     const own = over?.(given, session.settings) ?? {};
     const ran: Pick<Seen, 'samples' | 'run'> & Partial<ChaosRun> = given.chaos
       ? await session.finishing(arrivalsUnderOutages(session, rate, duration, own.vus!))
-      : await session.arrivals(rate, duration, own, script);
+      : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
     const step = judgeStep(rate, duration, samples, session.settings.slo);
     const bySlo = { held: step.held && run.status === 0, lines: [] };
@@ -64,6 +63,9 @@ const arrivals = (script: string, { about, preset, flags, unit, over, judge }: K
   },
 });
 
+/** Retries of a run after generator overload. */
+const VOID_RETRIES = 2;
+
 /** Where the plot of latencies has points. */
 const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);
 
@@ -76,43 +78,40 @@ function latenciesIn(samples: readonly ArrivalRecord[], seconds: number, from: n
 
 export const smoke = arrivals('smoke', {
   about: 'light load for half a minute, every page judged; for nightly runs',
-  preset: [5, 30],
   unit: 'pages',
 });
 
 export const token = arrivals('token', {
   about: 'open arrivals at the token endpoint',
-  preset: [20, 30],
   unit: 'tokens',
 });
 
 /** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
 export const poll = arrivals('poll', {
   about: 'polls of many tenants: short windows at the end of the data',
-  preset: [20, 30],
-  flags: { head: 300 },
+  flags: { head: HEAD_SECONDS },
   unit: 'polls',
   over: ({ head }) => ({ headSeconds: head }),
 });
 
 /** In shorter runs, warm-up looks like drift. */
 const LEAST_SECONDS_TO_DRIFT = 60;
+/** Latency drifts if it grows from the first to the last quarter by this factor, and by more than the noise. */
+const DRIFT = { factor: 2, ms: 5 };
 
 export const soak = arrivals('soak', {
   about: 'constant rate for a long time: drift, leaks, stalls and expiry',
-  preset: [20, 120],
   flags: { chaos: undefined },
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
-  over: ({ rate }, { maxVUs, timeoutSeconds }) => ({
-    vus: Math.min(maxVUs, Math.ceil(rate * timeoutSeconds) + 20),
-  }),
+  over: ({ rate }, settings) => ({ vus: vusFor(rate * settings.timeoutSeconds, settings) }),
   judge({ samples, run, step, flat = true }, { duration }, { findings }) {
     const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
     const seen = !Number.isNaN(first! + last!);
     // A target that never recovered is a finding, not a void run.
     if (!seen && findings.length === 0) throw tooFew(samples.length, duration);
-    const drifts = duration >= LEAST_SECONDS_TO_DRIFT && last! > 2 * first! && last! > first! + 5;
+    const drifts =
+      duration >= LEAST_SECONDS_TO_DRIFT && last! > DRIFT.factor * first! && last! > first! + DRIFT.ms;
     const { token_calls = 0, unauthenticated = 0 } = run.summary?.counts ?? {};
     const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
     return {
@@ -128,13 +127,9 @@ export const soak = arrivals('soak', {
 /** Multiplies the rate in the middle third of the run; the last sixth must meet the SLO again. */
 export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
-  preset: [20, 60],
-  flags: { spikeFactor: 5 },
+  flags: { spikeFactor: PRESETS.spike.spikeFactor },
   unit: 'pages',
-  over: ({ rate, spikeFactor }, { maxVUs }) => ({
-    spikeFactor,
-    vus: Math.min(maxVUs, Math.ceil(rate * spikeFactor) + 20),
-  }),
+  over: ({ rate, spikeFactor }, settings) => ({ spikeFactor, vus: vusFor(rate * spikeFactor, settings) }),
   judge({ samples }, { rate, duration, spikeFactor }, { settings: { slo } }) {
     const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];

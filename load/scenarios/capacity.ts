@@ -5,7 +5,7 @@ import type { Found, RunStep } from '../estimate/figures.ts';
 import { linesOf, sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
-import type { ArrivalsRun, Session } from '../run/session.ts';
+import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
 import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
 import { between, confirmation, number, perSecond, quantiles } from './format.ts';
 
@@ -41,6 +41,9 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
+/** Retries of a step after generator overload. */
+const STEP_RETRIES = 1;
+
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
   session: Session,
@@ -52,10 +55,10 @@ export async function searchRate(
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
     if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
     // If only counts matter, the run is not repeated for generator lag.
-    const vus = Math.min(session.settings.maxVUs, Math.ceil(rate) + 20);
+    const vus = vusFor(rate, session.settings);
     const run = countsOnly
-      ? { ...(await session.tryArrivals(rate, seconds, { ...over(rate), vus }, 0, script)), void: undefined }
-      : await session.tryArrivals(rate, seconds, over(rate), 1, script);
+      ? { ...(await session.tryArrivals(script, rate, seconds, { ...over(rate), vus }, 0)), void: undefined }
+      : await session.tryArrivals(script, rate, seconds, over(rate), STEP_RETRIES);
     seen(run);
     const { samples, void: why } = run;
     session.tell(

@@ -1,10 +1,12 @@
 /** The Scenario type, and the definitions of all flags, from which each scenario selects. */
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { valueParser } from '../../engine/command-line.ts';
 import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
+import type { ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
 import { secondsOf, type Window } from '../k6/lib/window.ts';
+import { SLO as PRESET_SLO, TIMEOUT_SECONDS } from '../k6/lib/presets.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadSettings, Session } from '../run/session.ts';
 
@@ -31,10 +33,10 @@ export const duration = valueParser(
 const rate = (text: string): string => {
   try {
     parseRate(text);
-    return text;
   } catch (error) {
-    return valueParser<string>((error as Error).message, () => undefined)(text);
+    throw new InvalidArgumentError((error as Error).message);
   }
+  return text;
 };
 
 const text = (given: string): string => given;
@@ -64,6 +66,10 @@ const WITH_DEFAULT = {
   maxVus: ['--max-vus <n>', 'maximum number of requests in flight', whole],
 } as const;
 
+/** Not defaults of the flags: a target file may limit the probe, and --parallelism requires --kubernetes. */
+export const PROBE: ProbeLimits = { maxRequests: 5000, maxSeconds: 360 };
+export const PARALLELISM = 3;
+
 const WITHOUT_DEFAULT = {
   target: ['--target <file>', 'target file; without a target the reference server is started', text],
   baseUrl: ['--base-url <url>', 'URL of the REST API, instead of a target file', text],
@@ -79,10 +85,18 @@ const WITHOUT_DEFAULT = {
     (one: string, all: readonly string[] = []): readonly string[] => [...all, one],
   ],
   at: ['--at <rate>', 'check one rate for three minutes (yes, no or undecided) instead', above0],
-  maxRequests: ['--max-requests <n>', 'maximum number of requests of the probe; default 5000', whole],
-  maxSeconds: ['--max-seconds <n>', 'maximum duration of the probe in seconds; default 360', above0],
+  maxRequests: [
+    '--max-requests <n>',
+    `maximum number of requests of the probe; default ${PROBE.maxRequests}`,
+    whole,
+  ],
+  maxSeconds: [
+    '--max-seconds <n>',
+    `maximum duration of the probe in seconds; default ${PROBE.maxSeconds}`,
+    above0,
+  ],
   kubernetes: ['--kubernetes <dir>', "write files for k6's operator instead of running", text],
-  parallelism: ['--parallelism <n>', 'number of runners on the cluster; default 3', whole],
+  parallelism: ['--parallelism <n>', `number of runners on the cluster; default ${PARALLELISM}`, whole],
 } as const;
 
 /** Flags that cannot be given together. */
@@ -108,10 +122,11 @@ type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] |
 /** Flags of every scenario: the target, or the settings of the reference server. */
 const COMMON: Defaults = {
   ...{ target: undefined, baseUrl: undefined, authUrl: undefined, clientId: undefined },
-  ...{ reportDir: 'reports', timeout: 10, seed: 1 },
+  ...{ reportDir: 'reports', timeout: TIMEOUT_SECONDS, seed: 1 },
   ...{ screenings: 200_000, tokenLifetime: undefined, rateLimit: undefined, rateAlgorithm: undefined },
 };
-export const SLO: Defaults = { sloP99: 500, sloErrors: 0.001, maxVus: 2000 };
+export const MAX_VUS = 2000;
+export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
 /** Flags of searches for the highest rate. */
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 

@@ -16,6 +16,8 @@ const [EARLY_PAIRS, SETTLED_PAIRS, EMPTY_WALKS] = [4, 12, 25];
  * concurrently, before long ones are read again.
  */
 const PLANNED = { connections: 16, executions: 8 } as const;
+/** Length of a short window, in pages: it contains a full one wherever it begins. */
+const SHORT_PAGES = 1.3;
 const VUS = 4;
 const WALK_SECONDS = 600;
 const DEEPEST = 4000;
@@ -68,7 +70,7 @@ async function measure(
   session.tell(
     `  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
   );
-  const span = Math.min(1, (1.3 * pageSize) / Math.max(1, rows));
+  const span = Math.min(1, (SHORT_PAGES * pageSize) / Math.max(1, rows));
   const once = { pageSize, maxPages: 1 };
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
     const walks = slices(session, span, count, { label: 'short', ...once }).flatMap((short, index) => {

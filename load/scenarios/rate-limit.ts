@@ -16,7 +16,7 @@ import { type Observation, type Probed, type ProbeLimits } from '../estimate/lim
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import type { Scenario, ScenarioOptions } from './flags.ts';
+import { PROBE, type Scenario, type ScenarioOptions } from './flags.ts';
 import { number } from './format.ts';
 
 export const rateLimit: Scenario = {
@@ -27,10 +27,8 @@ export const rateLimit: Scenario = {
   run: probe,
 };
 
-const DEFAULTS: ProbeLimits = { maxRequests: 5000, maxSeconds: 360 };
-
 async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<LoadResult>> {
-  const given = { ...DEFAULTS, ...session.prepared.target.rateLimit, ...flags };
+  const given = { ...PROBE, ...session.prepared.target.rateLimit, ...flags };
   // Without a limit, the probe sends as many requests as it may.
   const reserved = given.maxRequests >= 2 * MOST_PAGES ? MOST_PAGES : 0;
   const limits = { maxRequests: given.maxRequests - reserved, maxSeconds: given.maxSeconds };
@@ -88,8 +86,12 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
-/** Requests that another client sends once the first client is rejected. */
+/** Requests that another client sends once the first client is rejected; fewer if they could exhaust the limit alone. */
 const OTHERS = 20;
+const SHARE_OF_OTHER = 0.6;
+/** Requests of the first client, in multiples of those that it was admitted before: enough to be rejected again. */
+const TO_REJECTION = 1.5;
+const SCOPE_CONCURRENCY = 50;
 /** The limit is shared if a smaller share than SAME is admitted, and separate above ANOTHER. */
 const SAME = 0.4;
 const ANOTHER = 0.7;
@@ -103,14 +105,14 @@ async function scopeOf(
   left: number,
 ): Promise<LimiterFinding['scope']> {
   const first = seen.findIndex(({ ok }) => !ok);
-  // The other client alone must not exhaust the limit.
-  const count = Math.min(OTHERS, Math.floor(0.6 * first));
+  const count = Math.min(OTHERS, Math.floor(SHARE_OF_OTHER * first));
   if (session.prepared.base.clients.length < 2 || count < 3) return undefined;
   session.tell('  is the limit per client? Another client sends requests once the first one is rejected');
-  const maxRequests = Math.ceil(1.5 * first) + 2 * count;
+  const maxRequests = Math.ceil(TO_REJECTION * first) + 2 * count;
   for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const read = (client: number, most: number) => ({ client, isFull: false, count: most, concurrency: 50 });
+    const concurrency = SCOPE_CONCURRENCY;
+    const read = (client: number, count: number) => ({ client, isFull: false, count, concurrency });
     // The other client's first request opens its connection.
     const asked = [read(1, 1), read(0, maxRequests), read(1, count), read(0, count)];
     const [, one, other, again] = (await readPages(session, asked)) ?? [];
@@ -131,7 +133,10 @@ async function withFullPages(
   session.tell('  does the limit count items or bytes? Full pages are read in succession');
   let { requests } = limiter;
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
-    const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, 2.1 * afterSeconds));
+    const seconds = Math.max(
+      settleSeconds(limiter, seen),
+      Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds),
+    );
     await setTimeout(seconds * 1000);
     const [read] = (await readPages(session, [{ client: 0, isFull, count, concurrency: 1 }])) ?? [];
     requests += (read?.admitted ?? 0) + 1;
@@ -163,6 +168,8 @@ async function runProbe(
 }
 
 const LONGEST_SETTLE_S = 60;
+/** Windows after which a limiter is at rest: a sliding counter also counts the previous one. */
+const SETTLED = 2.1;
 
 /** Seconds until the limiter has reset: about two windows, at most a minute. */
 function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): number {
@@ -170,7 +177,7 @@ function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): n
   const released = seen.find(({ ok }, index) => ok && index > refused) ?? seen.at(-1)!;
   const { windowSeconds, burst = 0, ratePerSecond = 1 } = limiter;
   const window = Math.max(windowSeconds ?? 0, burst / ratePerSecond, (released.atMs - seen[0]!.atMs) / 1000);
-  return Math.min(LONGEST_SETTLE_S, 2.1 * window);
+  return Math.min(LONGEST_SETTLE_S, SETTLED * window);
 }
 
 const NAMES = {

@@ -8,6 +8,7 @@ import { clientOf, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
+import { HEAD_SECONDS } from './presets.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
@@ -162,7 +163,7 @@ export const anywhere =
 
 /** Polls the end of the window, where new screenings arrive. */
 export const atHead =
-  ({ pageSize, headSeconds = 300 }: LoadConfig): StartPage =>
+  ({ pageSize, headSeconds = HEAD_SECONDS }: LoadConfig): StartPage =>
   ({ window: { from, to } }, _draw, by) => {
     const fromMs = Math.max(Date.parse(from), Date.parse(to) - headSeconds * 1000);
     return by.first(new Date(fromMs).toISOString(), to, pageSize, 'poll');

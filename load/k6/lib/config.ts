@@ -4,6 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import { enoughVUs, judgedShare } from '../../estimate/random.ts';
+import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
 import { secondsOf, type Window } from './window.ts';
 
@@ -20,7 +21,6 @@ export interface LoadClient {
   readonly secret?: string;
 }
 
-/** A window to traverse. */
 export interface Walk {
   readonly label: string;
   readonly from: string;
@@ -51,14 +51,11 @@ export interface LoadConfig {
   readonly judgedShare?: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
-  /** Number of virtual users. */
   readonly vus: number;
-  /** ArrivalRecord rate, for `seconds`. */
   readonly requestsPerSecond: number;
   readonly seconds: number;
   /** SLO for the script's default thresholds. */
   readonly p99Ms: number;
-  /** Share of requests that may fail. */
   readonly errorRate: number;
   /** Id of a run that several runners share, and their number. */
   readonly runId?: string;
@@ -68,8 +65,6 @@ export interface LoadConfig {
   /** Polls use a window of this length. */
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  /** Replace the script's default thresholds. */
-  readonly thresholds?: Rules;
   readonly probe?: {
     readonly maxRequests: number;
     readonly maxSeconds: number;
@@ -78,7 +73,6 @@ export interface LoadConfig {
       readonly client: number;
       readonly isFull: boolean;
       readonly count: number;
-      /** The concurrency limit. */
       readonly concurrency: number;
     }[];
   };
@@ -141,7 +135,7 @@ function parseClients(csv: string): LoadClient[] {
 export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   if (given) return given;
   const requestsPerSecond = number('RATE', own.requestsPerSecond ?? 5);
-  const p99Ms = number('P99_MS', 500);
+  const p99Ms = number('P99_MS', SLO.p99Ms);
   const spikeFactor = number('SPIKE_FACTOR', own.spikeFactor ?? 1);
   const [from, to] = [__ENV['FROM'], __ENV['TO']];
   const clients = __ENV['CLIENTS']
@@ -151,7 +145,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     scenario: 'by hand',
     trustedOrigins: [],
     pageSize: number('PAGE_SIZE', 100),
-    timeoutSeconds: duration('TIMEOUT', 10),
+    timeoutSeconds: duration('TIMEOUT', TIMEOUT_SECONDS),
     seed: number('SEED', 1),
     records: false,
     ...own,
@@ -162,8 +156,8 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     requestsPerSecond,
     seconds: duration('DURATION', own.seconds ?? 30),
     p99Ms,
-    errorRate: number('ERRORS', 0.001),
-    headSeconds: duration('HEAD', 300),
+    errorRate: number('ERRORS', SLO.errorRate),
+    headSeconds: duration('HEAD', HEAD_SECONDS),
     ...(own.spikeFactor === undefined ? {} : { spikeFactor }),
     vus: number('VUS', enoughVUs(requestsPerSecond * spikeFactor, p99Ms)),
     ...(from && to ? { window: { from, to } } : {}),
@@ -186,12 +180,11 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
 /** Metrics that the kit judges itself by the records. */
 const RECORDED_METRICS = /^(findings|http_req_failed|page_ms)\b/;
 
-/** The thresholds for k6: the kit's, or the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
+/** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
   const more = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
-  const rules = config.thresholds ?? { ...own, ...more };
   return Object.fromEntries(
-    Object.entries(rules)
+    Object.entries({ ...own, ...more })
       .filter(([metric]) => !config.records || config.metricsRead || !RECORDED_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );

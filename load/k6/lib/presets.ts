@@ -1,0 +1,18 @@
+/** What the kit and the scripts assume without flags or `-e`; also in Node. */
+
+export const SLO = { p99Ms: 500, errorRate: 0.001 };
+export const TIMEOUT_SECONDS = 10;
+/** Length of the window of a poll. */
+export const HEAD_SECONDS = 300;
+
+/** The scenarios of pages.ts. */
+export const PAGES = {
+  smoke: { requestsPerSecond: 5, seconds: 30 },
+  poll: { requestsPerSecond: 20, seconds: 30 },
+  soak: { requestsPerSecond: 20, seconds: 120 },
+  spike: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
+};
+/** All scenarios with one run of open arrivals. */
+export const PRESETS = { ...PAGES, token: { requestsPerSecond: 20, seconds: 30 } };
+
+export const isOfPages = (scenario: string): scenario is keyof typeof PAGES => scenario in PAGES;
