@@ -14,6 +14,9 @@ import type { ReferenceServer, ServerOptions } from '../../reference-server/run/
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
 
+/** For a whole run: over items of 260 kB it takes three minutes on an idle machine. */
+export const LIMIT_MS = 900_000;
+
 /** full: a complete target file. bare: addresses and the credentials of primary. */
 export type Mode = 'full' | 'bare';
 

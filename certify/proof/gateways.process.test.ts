@@ -6,7 +6,7 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report/report.ts';
-import { targetFor, type Mode, obstaclesOf, resultOf } from './faults.ts';
+import { targetFor, type Mode, LIMIT_MS, obstaclesOf, resultOf } from './faults.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -33,6 +33,8 @@ async function certified(
   const rateLimit = probe ? { maxRequests: 4_000, maxSeconds: 20 } : undefined;
   return await certify({ ...target, rateLimit }, { seed: 1, runs: 4, ...options });
 }
+
+test.describe.configure({ timeout: LIMIT_MS });
 
 test('reports the 503 of nginx’s limit_req as a rate limiter', FULL, async ({ small }) => {
   test.skip(missing('nginx'), 'nginx is not installed');

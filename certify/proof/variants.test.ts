@@ -3,7 +3,7 @@ import { expect } from '@playwright/test';
 import { test } from '../../reference-server/testing.ts';
 import { byTurns, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import { ALONE, GROUPS } from '../../reference-server/variants/all.ts';
-import { certifyVariant, obstaclesOf, targetFor } from './faults.ts';
+import { certifyVariant, LIMIT_MS, obstaclesOf, targetFor } from './faults.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
@@ -14,10 +14,7 @@ const RUNS = 4;
 const LIVE_POLLING = 0.25;
 /** Pages of large items take long on a busy machine. */
 const TIMEOUT_MS = 60_000;
-/** A run over items of 260 kB takes three minutes on an idle machine. */
-const LIMIT_MS = 900_000;
-
-test.describe.configure({ mode: 'parallel' });
+test.describe.configure({ mode: 'parallel', timeout: LIMIT_MS });
 
 const proofs = Object.entries(GROUPS).flatMap(([name, variants]) =>
   (['full', 'bare'] as const).map((mode) => ({
@@ -43,7 +40,6 @@ for (const variant of [...LIVE, ...ALONE]) {
     const title = `${variant.name}, ${mode}`;
     const tier = ALONE.includes(variant) ? FULL : byTurns(title);
     test(title, tier, async ({ small }) => {
-      test.setTimeout(LIMIT_MS);
       const pollingScale = tier === FULL ? 1 : LIVE_POLLING;
       // Filling a tenant needs the database.
       const stack = mode === 'full' ? 'real' : 'in process';
