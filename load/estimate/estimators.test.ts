@@ -2,11 +2,12 @@
 import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
-import { probeVirtually, punishing } from '../zoo/limiters.ts';
+import { probeVirtually } from '../zoo/limiters.ts';
 import {
   banning,
   type Behaviour,
   limited,
+  punishing,
   server,
   stepsAgainst,
   type VirtualTarget,

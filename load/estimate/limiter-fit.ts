@@ -3,7 +3,6 @@
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
 import type { FullPages } from './full-pages.ts';
-import { smallest } from './numbers.ts';
 import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
@@ -47,7 +46,7 @@ export interface LimiterFinding {
   readonly requests: number;
   /** Duration of the probe. */
   readonly watchedSeconds: number;
-  /** Other kinds that also fit. */
+  /** If the kind cannot be told: those that fit, the best one first. */
   readonly alternatives: readonly LimiterKind[];
   /** Share of the answers that each kind explains. */
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
@@ -92,25 +91,20 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
 
   const fits = fitAll(seen, [...all, ...pressed]);
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
-  const least = smallest(fits.map((fit) => fit.misses));
-  // Noise can make the right kind miss an answer, so a few more misses than the best are allowed.
-  const remaining = fits
-    .filter((fit) => fit.misses <= UNPREDICTED * requests + 1 && fit.misses <= least + 2)
+  // Noise can make the right kind miss an answer.
+  const [winner, ...others] = fits
+    .filter((fit) => fit.misses <= UNPREDICTED * requests + 1)
     .sort((a, b) => a.misses - b.misses);
-  const winner = remaining[0];
   if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
   const { kind, limit, windowMs } = winner.best;
   // A difference of one answer, which may have been delayed, does not distinguish two kinds.
-  const tied = remaining.length > 1 && remaining[1]!.misses <= winner.misses + 1;
+  const isTied = others[0] !== undefined && others[0].misses <= winner.misses + 1;
   const later = waited.length + pressed.length;
   const prediction = { asPredicted: later - winner.surprises, requests: later };
-  const isOpen = tied || cutBy !== undefined || !isMet(prediction);
-  const fitting = remaining.map((fit) => fit.best.kind);
+  const isOpen = isTied || cutBy !== undefined || !isMet(prediction);
   // A probe that was cut did not send what distinguishes the kinds.
-  const similar = LIMITER_KINDS.filter(
-    (other) => isOpen && (explained[other] ?? (cutBy ? 1 : 0)) >= 1 - UNPREDICTED,
-  );
-  const alternatives = isOpen ? [...new Set([...fitting, ...similar])] : fitting.slice(1);
+  const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
+  const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
   const [lowMs, highMs] = winner.windowMs;
   const perSecond = (ms: number): number => round((limit * 1000) / ms);
   const seconds = (ms: number): number => round(ms / 1000);

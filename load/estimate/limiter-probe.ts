@@ -113,47 +113,75 @@ class Exhausted extends Error {
 /** An expected time, and the length of the interval that ends there. */
 type Moment = readonly [atMs: number, span: number];
 
-interface Release {
-  /** Time of the first request admitted again, and of the last rejected one. */
-  readonly atMs: number;
-  readonly refusedMs: number;
-  /** Number of polls in flight that were admitted. */
-  readonly passed: number;
-}
-
 /**
  * Burst, wait, half a burst, the rest later, wait, burst, wait: the second wait and the third burst differ between the
  * kinds of limiter. A limiter that refills at an even pace gets a second burst at another phase instead.
  */
 export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   const replies: Reply[] = [];
-  const phases = { waitedFrom: Infinity, pressedFrom: Infinity };
+  let [waitedFrom, pressedFrom, quickestMs] = [Infinity, Infinity, Infinity];
+  /** The last rejected reply of the latest batch. */
+  let refused: Reply | undefined;
+  const at = (one: Reply): number => one.sentMs + quickestMs / 2;
+  const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
+  /** The number of requests that are in flight for this many round trips. */
+  const inFlight = (gap: number, roundTrips: number): number =>
+    Math.max(1, Math.min(PROBE.largestBatch, Math.ceil((roundTrips * quickestMs) / gap)));
+
   let cutBy: keyof ProbeLimits | undefined;
   try {
-    yield* plan(limits, replies, phases);
+    yield* distinguish();
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
     // Everything that distinguishes the kinds was sent before this phase.
-    if (phases.waitedFrom === Infinity) cutBy = error.limit;
+    if (waitedFrom === Infinity) cutBy = error.limit;
   }
   return {
-    seen: placeReplies(replies.slice(0, phases.waitedFrom)),
-    waited: placeReplies(replies.slice(phases.waitedFrom, phases.pressedFrom)),
-    pressed: placeReplies(replies.slice(phases.pressedFrom)),
+    seen: placeReplies(replies.slice(0, waitedFrom)),
+    waited: placeReplies(replies.slice(waitedFrom, pressedFrom)),
+    pressed: placeReplies(replies.slice(pressedFrom)),
     cutBy,
   };
-}
 
-function* plan(
-  limits: ProbeLimits,
-  replies: Reply[],
-  phases: { waitedFrom: number; pressedFrom: number },
-): Plan {
-  let quickestMs = Infinity;
-  const at = (one: Reply): number => one.sentMs + quickestMs / 2;
-  const now = (): number => (replies.length === 0 ? 0 : at(replies.at(-1)!));
-  /** The last rejected reply of the latest batch. */
-  let refused: Reply | undefined;
+  function* distinguish(): Plan {
+    const startMs = now();
+    const first = yield* burst();
+    if (first === 0 || !refused) return;
+    const burstMs = now() - startMs;
+    const one = yield* release();
+    const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
+    // A sliding log admits again one by one, at the pace of the first burst. A small bucket refills slowly.
+    const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
+    const mark = replies.length;
+    const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
+    const isRefusedBetween = replies.slice(mark).some(({ ok }) => !ok);
+    if (first > 1 && second < Math.max(2, half * 0.6)) {
+      const paceMs = yield* evenly(first);
+      yield* waitOut();
+      yield* overload(1000 / paceMs, PROBE.overloadSeconds);
+      return;
+    }
+
+    // Most capacity returned together: a fixed window or a sliding log. Half now, half later distinguishes them.
+    const guess = Math.max(one.atMs - startMs, 50);
+    yield* send(1, one.atMs + 0.45 * guess);
+    yield* burst();
+    const two = yield* release();
+    yield* burst(Math.ceil(first * 1.1));
+    const spanMs = two.atMs - one.atMs;
+    const again: Moment = [two.atMs + spanMs, spanMs];
+    if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
+    yield* burst(Math.ceil(first * 0.75));
+    if (refused) yield* release(again);
+    // Over a long round trip, a fast bucket refills as much as a sliding log does.
+    if (isRefusedBetween) {
+      yield* burst();
+      yield* evenly(first);
+    }
+    yield* waitOut();
+    yield* overload((first * 1000) / spanMs, Math.max(PROBE.overloadSeconds, (2.2 * spanMs) / 1000));
+  }
+
   function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
     if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
@@ -194,8 +222,8 @@ function* plan(
     return passed;
   }
 
-  /** Polls until a request is admitted, with growing gaps, and densely around the expected times. */
-  function* release(...expected: readonly Moment[]): Plan<Release> {
+  /** Polls until requests are admitted, with growing gaps, and densely around the expected times. */
+  function* release(...expected: readonly Moment[]): Plan<{ atMs: number; passed: number }> {
     const refusedAt = now();
     let lastMs = refusedAt;
     for (;;) {
@@ -211,57 +239,16 @@ function* plan(
         }
       }
       // Keeps several polls in flight if a round trip is longer than the gap.
-      const ahead = Math.max(1, Math.min(PROBE.largestBatch, Math.ceil(quickestMs / gap)));
-      const got = yield* send(ahead, next - quickestMs / 2, gap);
-      const first = got.findIndex(({ ok }) => ok);
-      if (first >= 0) {
-        const refusedMs = first > 0 ? at(got[first - 1]!) : lastMs;
-        return { atMs: at(got[first]!), refusedMs, passed: got.filter(({ ok }) => ok).length };
-      }
+      const got = yield* send(inFlight(gap, 1), next - quickestMs / 2, gap);
+      const passed = got.filter(({ ok }) => ok);
+      if (passed[0]) return { atMs: at(passed[0]), passed: passed.length };
       lastMs = now();
     }
   }
 
-  const startMs = now();
-  const first = yield* burst();
-  if (first === 0 || !refused) return;
-  const burstMs = now() - startMs;
-  const one = yield* release();
-  const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
-  // A sliding log admits again one by one, at the pace of the first burst. A small bucket refills slowly.
-  const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
-  const mark = replies.length;
-  const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
-  const isRefusedBetween = replies.slice(mark).some(({ ok }) => !ok);
-  if (first > 1 && second < Math.max(2, half * 0.6)) {
-    const paceMs = yield* evenly(first);
-    yield* waitOut();
-    yield* overload(1000 / paceMs, PROBE.overloadSeconds);
-    return;
-  }
-
-  // Most capacity returned together: a fixed window or a sliding log. Half now, half later distinguishes them.
-  const guess = Math.max(one.atMs - startMs, 50);
-  yield* send(1, one.atMs + 0.45 * guess);
-  yield* burst();
-  const two = yield* release();
-  yield* burst(Math.ceil(first * 1.1));
-  const spanMs = two.atMs - one.atMs;
-  const again: Moment = [two.atMs + spanMs, spanMs];
-  if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
-  yield* burst(Math.ceil(first * 0.75));
-  if (refused) yield* release(again);
-  // Over a long round trip, a fast bucket refills as much as a sliding log does.
-  if (isRefusedBetween) {
-    yield* burst();
-    yield* evenly(first);
-  }
-  yield* waitOut();
-  yield* overload((first * 1000) / spanMs, Math.max(PROBE.overloadSeconds, (2.2 * spanMs) / 1000));
-
   /** Waits out Retry-After without a request in between; measures waits that are too short. */
   function* waitOut(): Plan {
-    phases.waitedFrom = replies.length;
+    waitedFrom = replies.length;
     let waitedSeconds = 0;
     for (let waits = 0; waits < PROBE.waits; waits += 1) {
       if (!refused) yield* burst();
@@ -285,7 +272,7 @@ function* plan(
   function* overload(perSecond: number, seconds: number): Plan {
     if (!(perSecond > 0) || seconds > LONGEST_OVERLOAD_S) return;
     yield* burst();
-    phases.pressedFrom = replies.length;
+    pressedFrom = replies.length;
     const gap = 1000 / (PROBE.overload * perSecond);
     const untilMs = now() + seconds * 1000;
     while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
@@ -296,7 +283,7 @@ function* plan(
     const fromMs = now();
     let [passed, gap] = [0, 3];
     while (passed < wanted) {
-      const ahead = Math.max(1, Math.min(PROBE.largestBatch, Math.ceil((1.5 * quickestMs) / gap)));
+      const ahead = inFlight(gap, 1.5);
       const got = yield* send(ahead, now() + gap, gap);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;

@@ -7,9 +7,12 @@ import { randomSource } from '../estimate/random.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
 import { LIMITER_SERVERS } from './limiters.ts';
-import type { Draw, Judged, ZooServer } from './targets.ts';
+import type { DrawServer, Judged, ZooServer } from './targets.ts';
 
-const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<string, Draw>;
+const ZOO = { ...CAPACITY_SERVERS, ...LIMITER_SERVERS, ...DEPTH_SERVERS } satisfies Record<
+  string,
+  DrawServer
+>;
 type Family = keyof typeof ZOO;
 export const FAMILIES = Object.keys(ZOO) as Family[];
 
@@ -20,7 +23,7 @@ interface Row extends Omit<ZooServer, 'judge'>, Judged {
 /** Draws a server of a family and judges the estimate for it. Same seed, same server. */
 export async function judgeServer(family: Family, index: number, seed: number): Promise<Row> {
   const random = randomSource((seed * 97 + FAMILIES.indexOf(family)) * 7919 + index);
-  const { judge, ...named } = ZOO[family](index, random, seed * 100 + index);
+  const { judge, ...named } = ZOO[family](random, index, seed * 100 + index);
   return { family, ...named, ...(await judge()) };
 }
 

@@ -1,21 +1,19 @@
 /** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
-import { createLimiter, LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
+import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { bisect } from '../estimate/numbers.ts';
-import { exponential, randomSource } from '../estimate/random.ts';
+import { LATE_SHARE } from '../estimate/step.ts';
 import * as zoo from './targets.ts';
 
 interface Simulated {
   readonly name: string;
-  /** The server at rest, as it has a state. */
-  readonly create: (seed: number) => zoo.Behaviour | zoo.VirtualRuns;
+  readonly behaviour: zoo.Behaviour | ((seed: number) => zoo.VirtualRuns);
   /**
-   * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. Or by simulation:
-   * the highest possible rate, and the length of the simulated runs.
+   * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. By default simulated, up
+   * to the saturation of the service.
    */
-  readonly truth:
-    number | readonly [low: number, high: number] | { readonly upTo: number; readonly seconds?: number };
+  readonly truth?: number | readonly [low: number, high: number] | { readonly upTo: number };
   /** The truth is a quota; with 429 as an error, the SLO holds up to a lower rate. */
   readonly isQuota?: boolean;
   /** A search that finds this ban is right if its interval contains the truth. */
@@ -25,7 +23,7 @@ interface Simulated {
   readonly settings?: Partial<SearchSettings>;
 }
 
-type DrawCapacity = (index: number, random: () => number) => Simulated;
+type DrawCapacity = zoo.Draw<Simulated>;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 /** Tolerated relative error. */
@@ -50,61 +48,41 @@ const described = ({ workers, serviceMs, distribution }: zoo.ServiceSettings): s
 const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
 /** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
-function trueCapacity(service: zoo.ServiceSettings): number {
+function capacityOf(service: zoo.ServiceSettings): number {
   const saturation = saturationOf(service);
   if (service.distribution === 'deterministic')
-    return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO, 300);
+    return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO);
   const share = (rate: number): number =>
     zoo.shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
   return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
 }
 
-/** A server whose truth is that of its service, whatever else it does. */
-const serving = (
-  name: string,
-  service: zoo.ServiceSettings,
-  more: zoo.Behaviour = {},
-  rest: Partial<Simulated> = {},
-): Simulated => ({ name, create: () => ({ service, ...more }), truth: trueCapacity(service), ...rest });
-
-/** A server whose truth is simulated. */
-const simulated = (
-  name: string,
-  service: zoo.ServiceSettings,
-  more: zoo.Behaviour,
-  seconds?: number,
-): Simulated => ({
-  name,
-  create: () => ({ service, ...more }),
-  truth: { upTo: saturationOf(service), seconds: seconds ?? 120 },
-});
-
 const withQuota = (name: string, limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
   name,
-  create: () => ({ ...zoo.limited(limiter), ...more }),
+  behaviour: { ...zoo.limited(limiter), ...more },
   truth: (limiter.limit * 1000) / limiter.windowMs,
   isQuota: true,
 });
 
-const rejecting = (service: zoo.ServiceSettings, limit: number, status: 429 | 503): Simulated => {
-  const name = `${status} beyond ${limit} at the same time, ${described(service)}`;
-  return simulated(name, service, { concurrency: zoo.atOnce(limit, status) });
-};
+const rejecting = (service: zoo.ServiceSettings, limit: number, status: 429 | 503): Simulated => ({
+  name: `${status} beyond ${limit} at the same time, ${described(service)}`,
+  behaviour: { service, concurrency: { limit, status } },
+});
 
 const CLASSES = {
-  queues: (_, random) => {
+  queues: (random) => {
     const service = drawService(random);
-    return serving(described(service), service);
+    return { name: described(service), behaviour: { service }, truth: capacityOf(service) };
   },
-  sharing: (_, random) => {
+  sharing: (random) => {
     const service = drawService(random);
     return {
       name: `${described(service)}, shared`,
-      create: (seed) => zoo.sharing(service, seed),
-      truth: { upTo: saturationOf(service), seconds: 60 },
+      behaviour: (seed) => zoo.sharing(service, seed),
+      truth: { upTo: saturationOf(service) },
     };
   },
-  overload: (_, random) => {
+  overload: (random) => {
     const saturation = 60 + 340 * random();
     const service = exponentialService(saturation, 1 + Math.floor(8 * random()));
     const growth = 0.002 + 0.048 * random();
@@ -115,11 +93,11 @@ const CLASSES = {
     );
     return {
       name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
-      create: () => ({ service, work }),
+      behaviour: { service, work },
       truth: [low!, high!],
     };
   },
-  quotas: (index, random) => {
+  quotas: (random, index) => {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
     const kind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
@@ -128,30 +106,27 @@ const CLASSES = {
     const declared = isDeclared ? { policy: { limit, windowSeconds } } : {};
     return withQuota(name, { kind, limit, windowMs, phaseMs: random() * windowMs }, declared);
   },
-  refusals: (index, random) => REFUSALS[index % REFUSALS.length]!(index, random),
-  errors: (index, random) => {
+  /** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
+  refusals: (random, index) => zoo.inTurn(REFUSALS)(random, index),
+  errors: (random, index) => {
     const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
     const service = exponentialService(100 + 200 * random(), 4);
-    const name = `500 to ${percent(share)} at any rate`;
-    return serving(
-      name,
-      service,
-      { failing: { share, status: 500 } },
-      share > SLO.errorRate ? { truth: 0 } : {},
-    );
+    return {
+      name: `500 to ${percent(share)} at any rate`,
+      behaviour: { service, failing: { share, status: 500 } },
+      truth: share > SLO.errorRate ? 0 : capacityOf(service),
+    };
   },
-  tails: (index, random) => {
+  tails: (random, index) => {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const service = exponentialService(100 + 300 * random(), 4);
-    const found = simulated(
-      `${percent(share)} slow at any rate`,
-      service,
-      { slow: { share, byMs: 900 } },
-      60,
-    );
-    return share > 0.01 ? { ...found, truth: 0 } : found;
+    return {
+      name: `${percent(share)} slow at any rate`,
+      behaviour: { service, slow: { share, byMs: 900 } },
+      truth: share > LATE_SHARE ? 0 : undefined,
+    };
   },
-  warming: (index, random) => {
+  warming: (random, index) => {
     const before = 60 + 90 * random();
     const after = before * (2 + 2 * random());
     const fromSeconds = 20 + 180 * random();
@@ -163,165 +138,175 @@ const CLASSES = {
     };
     return {
       name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
-      create: () => ({ service: exponentialService(before, 2), work }),
-      truth: trueCapacity(exponentialService(after, 2)),
+      behaviour: { service: exponentialService(before, 2), work },
+      truth: capacityOf(exponentialService(after, 2)),
       truthFromSeconds: untilSeconds,
     };
   },
   /** Limits that a short step at the highest rate does not show. */
-  ceilings: (index, random) => {
-    if (index % 2 === 1) {
-      const limit = [9000, 36_000, 24_000][(index >> 1) % 3]!;
+  ceilings: zoo.inTurn<Simulated>([
+    (random) => {
+      const saturation = 70 + 30 * random();
+      const service = exponentialService(saturation, 2);
+      const maxRate = saturation * (1.08 + 0.3 * random());
+      return {
+        name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
+        behaviour: { service },
+        truth: capacityOf(service),
+        settings: { maxRate, startRate: maxRate },
+      };
+    },
+    (random, index) => {
+      const limit = [9000, 36_000, 24_000][index % 3]!;
       const windowMs = 60_000;
       const limiter = { kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() } as const;
       return { ...withQuota(`${limit} in 60 s`, limiter), settings: { startRate: 100 } };
-    }
-    const saturation = 70 + 30 * random();
-    const service = exponentialService(saturation, 2);
-    const maxRate = saturation * (1.08 + 0.3 * random());
-    const name = `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`;
-    return serving(name, service, {}, { settings: { maxRate, startRate: maxRate } });
-  },
+    },
+  ]),
   /** Servers that restart during the search and refuse connections meanwhile. */
-  restarts: (_, random) => {
+  restarts: (random) => {
     const service = exponentialService(100 + 200 * random(), 3);
     const fromSeconds = 10 + 60 * random();
-    const name = `${described(service)}, down for 3 s from ${fromSeconds.toFixed(0)} s on`;
-    return serving(name, service, { down: { fromSeconds, forSeconds: 3 } });
+    return {
+      name: `${described(service)}, down for 3 s from ${fromSeconds.toFixed(0)} s on`,
+      behaviour: { service, down: { fromSeconds, forSeconds: 3 } },
+      truth: capacityOf(service),
+    };
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
-  tenants: (index, random) => {
+  tenants: (random, index) => {
     const service = exponentialService(150 + 200 * random(), 2 + Math.floor(4 * random()));
     const [pages, tokensPerPoll, backfills] = [1 + 1.5 * random(), 0.02 + 0.1 * random(), index % 3];
     const settings = { pages, tokensPerPoll, tokenPrice: 1, backfills, backfillWork: 1 + 3 * random() };
     return {
       name: `${described(service)}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`,
-      create: (seed) => zoo.polled(service, settings, seed),
+      behaviour: (seed) => zoo.polled(service, settings, seed),
       truth: { upTo: saturationOf(service) / (pages + tokensPerPoll) },
     };
   },
   /** 429 without a quota: an adaptive concurrency limit, and a ban after a rejection. */
-  feedback: (index, random) => {
-    if (index % 2 === 0) {
+  feedback: zoo.inTurn<Simulated>([
+    (random) => {
       const saturation = 80 + 160 * random();
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
       return {
         name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
-        create: () => ({ service, concurrency: zoo.adaptive(service.workers, slowMs) }),
-        truth: { upTo: saturation },
+        behaviour: { service, concurrency: { limit: 4 * service.workers, status: 429, slowMs } },
       };
-    }
-    const [limit, windowSeconds, banSeconds] = BANS[(index >> 1) % BANS.length]!;
-    return {
-      name: `${limit} in ${windowSeconds} s, then out for ${banSeconds} s`,
-      create: () => ({ limits: [zoo.banning(limit, windowSeconds * 1000, banSeconds * 1000)] }),
-      truth: { upTo: limit / windowSeconds, seconds: 300 },
-      banSeconds,
-    };
-  },
-  surroundings: (index, random) => SURROUNDINGS[index % SURROUNDINGS.length]!(index, random),
+    },
+    (_, index) => {
+      const [limit, windowSeconds, banSeconds] = BANS[index % BANS.length]!;
+      return {
+        name: `${limit} in ${windowSeconds} s, then out for ${banSeconds} s`,
+        behaviour: { limits: [zoo.banning(limit, windowSeconds * 1000, banSeconds * 1000)] },
+        truth: { upTo: limit / windowSeconds },
+        banSeconds,
+      };
+    },
+  ]),
+  /** Servers whose speed or limit varies over time. */
+  surroundings: (random, index) => zoo.inTurn(SURROUNDINGS)(random, index),
 } satisfies Record<string, DrawCapacity>;
 
-/** Servers whose speed or limit varies over time. */
 const SURROUNDINGS: readonly DrawCapacity[] = [
-  (_, random) => {
+  (random) => {
     const service = exponentialService(150 + 150 * random(), 3);
     const stops = { everyMs: 8000, forMs: 100 + 100 * random() };
-    const name = `${described(service)}, stops for ${stops.forMs.toFixed(0)} ms every 8 s`;
-    return simulated(name, service, { stops });
+    return {
+      name: `${described(service)}, stops for ${stops.forMs.toFixed(0)} ms every 8 s`,
+      behaviour: { service, stops },
+    };
   },
-  (_, random) => {
+  (random) => {
     const service = exponentialService(100 + 150 * random(), 3);
     const busy = 1.2 + 0.4 * random();
-    const name = `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`;
-    return simulated(name, service, { work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) });
+    return {
+      name: `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`,
+      behaviour: { service, work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) },
+    };
   },
-  (_, random) => {
+  (random) => {
     const service = exponentialService(60 + 60 * random(), 3);
     const grows = 0.3 + 0.5 * random();
-    const truth = trueCapacity(service);
+    const truth = capacityOf(service);
     return {
       name: `${described(service)}, ${percent(grows)} slower after 5 min`,
-      create: () => ({ service, work: (atMs) => 1 + (grows * atMs) / 300_000 }),
+      behaviour: { service, work: (atMs) => 1 + (grows * atMs) / 300_000 },
       truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
     };
   },
-  (_, random) => {
+  (random) => {
     const service = exponentialService(60 + 60 * random(), 2);
     const everyMs = 20_000 + 20_000 * random();
     return {
       name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
-      create: () => ({ service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) }),
-      truth: trueCapacity({ ...service, workers: 8 }),
+      behaviour: { service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) },
+      truth: capacityOf({ ...service, workers: 8 }),
       truthFromSeconds: (3 * everyMs) / 1000,
     };
   },
-  (_, random) => {
+  (random) => {
     const perSecond = 40 + 60 * random();
     return {
       name: `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
-      create: () => ({ limits: [zoo.leakyBucket(perSecond, 100, true)] }),
+      behaviour: { limits: [zoo.leakyBucket(perSecond, 100, true)] },
       truth: { upTo: perSecond },
     };
   },
-  (_, random) => {
+  (random) => {
     const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
     const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
     const name = `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`;
-    return { name, truth: 10, create: () => zoo.limited(fast, ...limits) };
+    return { name, truth: 10, behaviour: zoo.limited(fast, ...limits) };
   },
-  (index, random) => {
-    const [limit, windowMs] = [300 + 300 * random(), 10_000];
+  (random) => {
+    const limit = 300 + 300 * random();
     const taken = 0.2 + 0.3 * random();
-    const shared = createLimiter({ kind: 'fixed-window', limit, windowMs });
-    const others = randomSource(index);
-    let lastMs = 0;
-    const ask = (atMs: number): number => {
-      for (; lastMs < atMs; lastMs += exponential(others, windowMs / (limit * taken))) shared.ask(lastMs);
-      return shared.ask(atMs);
-    };
+    const limiter = { kind: 'fixed-window', limit, windowMs: 10_000 } as const;
     return {
       name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
-      create: () => ({ limits: [{ ask }] }),
+      behaviour: { limits: [zoo.sharedWith((limit * taken) / 10, limiter)] },
       // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
       truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
     };
   },
-  (_, random) => {
+  (random) => {
     const service = exponentialService(100 + 200 * random(), 4);
     const share = 0.01 + 0.03 * random();
-    return simulated(`${percent(share)} miss the cache`, service, { slow: { share, byMs: 250 } });
+    return {
+      name: `${percent(share)} miss the cache`,
+      behaviour: { service, slow: { share, byMs: 250 } },
+    };
   },
 ];
 
-/** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
 const REFUSALS: readonly DrawCapacity[] = [
-  (_, random) => {
+  (random) => {
     const workers = 10 + Math.floor(30 * random());
     return rejecting(exponentialService((workers * 1000) / (20 + 80 * random()), workers), workers, 429);
   },
-  (_, random) => {
+  (random) => {
     const share = 0.01 + 0.14 * random();
-    const create = () => ({ failing: { share, status: 429 } });
-    return { name: `429 to ${percent(share)} at any rate`, create, truth: 0 };
+    const behaviour = { failing: { share, status: 429 } };
+    return { name: `429 to ${percent(share)} at any rate`, behaviour, truth: 0 };
   },
-  (_, random) => {
+  (random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
     const limiter = { kind: 'token-bucket', limit, windowMs: 1000, burst } as const;
     return withQuota(`${limit.toFixed(1)}/s, burst ${burst}`, limiter);
   },
-  (_, random) => {
+  (random) => {
     const saturation = 80 + 200 * random();
     const limit = Math.round(saturation * (0.6 + 0.8 * random()));
     const service = exponentialService(saturation, 2);
     return {
       name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
-      create: () => ({ ...zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000 }), service }),
-      truth: Math.min(limit, trueCapacity(service)),
+      behaviour: { ...zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000 }), service },
+      truth: Math.min(limit, capacityOf(service)),
     };
   },
-  (_, random) => {
+  (random) => {
     const saturation = 80 + 200 * random();
     const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
     return rejecting(service, service.workers + 10 + Math.floor(40 * random()), 503);
@@ -335,33 +320,33 @@ const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [
 /** Limit, window and length of the ban in seconds. */
 const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore
 
-export const CAPACITY_SERVERS = Object.fromEntries(
-  Object.entries<DrawCapacity>(CLASSES).map(([family, draw]): [string, zoo.Draw] => [
-    family,
-    (index, random, seed) => {
-      const drawn = draw(index, random);
-      const create = (of: number): zoo.Target => {
-        const created = drawn.create(of);
-        return 'answersTo' in created ? created : zoo.server(created, of);
-      };
-      const { truth } = drawn;
-      const isKnown = typeof truth === 'number' || 'length' in truth;
-      const range = isKnown
-        ? [truth].flat()
-        : [zoo.simulatedCapacity(create, truth.upTo, SLO, truth.seconds ?? 120)];
-      const search = { ...SEARCH_DEFAULTS, slo: SLO, ...drawn.settings };
-      const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO, 120);
-      return {
-        name: drawn.name,
-        truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
-        judge: async () => {
-          const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();
-          return judged(found, range, drawn, rateWithinSlo);
-        },
-      };
+const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooServer => {
+  const { name, behaviour, settings } = drawn;
+  const create = (of: number): zoo.Target =>
+    typeof behaviour === 'function' ? behaviour(of) : zoo.server(behaviour, of);
+  const { truth = { upTo: saturationOf((behaviour as zoo.Behaviour).service!) } } = drawn;
+  const range =
+    typeof truth === 'object' && 'upTo' in truth
+      ? [zoo.simulatedCapacity(create, truth.upTo, SLO)]
+      : [truth].flat();
+  const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
+  const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO);
+  return {
+    name,
+    truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
+    judge: async () => {
+      const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();
+      return judged(found, range, drawn, rateWithinSlo);
     },
+  };
+};
+
+export const CAPACITY_SERVERS = Object.fromEntries(
+  Object.entries<DrawCapacity>(CLASSES).map(([family, draw]): [string, zoo.DrawServer] => [
+    family,
+    (random, index, seed) => capacityServer(draw(random, index), index, seed),
   ]),
-) as Record<keyof typeof CLASSES, zoo.Draw>;
+) as Record<keyof typeof CLASSES, zoo.DrawServer>;
 
 function judged(
   found: Found,

@@ -1,7 +1,7 @@
 /** Simulated servers with known costs of pages: defects of the page query, and conditions that resemble them. */
 import { type DeepPage, depthShape, pairedAt, type Shape, type WindowPair } from '../estimate/depth.ts';
 import { randomSource } from '../estimate/random.ts';
-import type { Draw } from './targets.ts';
+import type { DrawServer } from './targets.ts';
 
 interface PageWork {
   /** Rows of the tenant before the page, and of the window from the page on. */
@@ -54,7 +54,7 @@ const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
 };
 
 export const DEPTH_SERVERS = {
-  depths: (index, random, seed) => {
+  depths: (random, index, seed) => {
     const names = Object.keys(DEFECTS);
     const defect = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
     const environments = Object.entries(ENVIRONMENTS);
@@ -77,7 +77,7 @@ export const DEPTH_SERVERS = {
       },
     };
   },
-} satisfies Record<string, Draw>;
+} satisfies Record<string, DrawServer>;
 
 /** Sends the requests of the scenario: a traversal with pairs, then pairs of windows, before and after short windows. */
 function read(

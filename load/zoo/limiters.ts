@@ -1,18 +1,21 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
-import { createLimiter, type Limiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
+import { createLimiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import {
-  atOnce,
   banning,
   type Behaviour,
   type Draw,
+  type DrawServer,
+  inTurn,
   type Judged,
   leakyBucket,
   limited,
+  punishing,
   server,
+  sharedWith,
   type VirtualTarget,
 } from './targets.ts';
 
@@ -99,7 +102,7 @@ const isKind =
 const isUnnamed = ({ kind }: LimiterFinding): boolean => kind === 'cannot-tell' || kind === 'none-found';
 
 /** Limits of 20 to 150 in 1 to 4 s, a quarter of each kind; a bucket's burst is a third to twice its limit. */
-function drawLimiter(index: number, random: () => number): Drawn {
+function drawLimiter(random: () => number, index: number): Drawn {
   const kind = LIMITER_KINDS[index % LIMITER_KINDS.length]!;
   const limit = whole(random, 20, 130);
   const windowMs = Math.round(1000 + random() * 3000);
@@ -118,15 +121,13 @@ function drawLimiter(index: number, random: () => number): Drawn {
   };
 }
 
-type DrawOne = (random: () => number) => Drawn;
-
 /** A server with a limit that is drawn first. */
 const limitOf =
-  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): DrawOne =>
+  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): Draw<Drawn> =>
   (random) =>
     create(whole(random, least, span), random);
 
-const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): DrawOne =>
+const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): Draw<Drawn> =>
   limitOf(20, 40, (limit, random) => ({
     name: `Retry-After ${how}`,
     behaviour: { ...limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
@@ -134,20 +135,7 @@ const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): 
     right: (found) => !isHonest(found),
   }));
 
-/** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
-export function punishing(perSecond: number, burst: number): Limiter {
-  const spacingMs = 1000 / perSecond;
-  let fullAtMs = 0;
-  return {
-    ask(atMs) {
-      const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
-      fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
-      return Math.max(0, nextMs - atMs - burst * spacingMs);
-    },
-  };
-}
-
-const OTHER_LIMITERS: readonly DrawOne[] = [
+const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
   limitOf(15, 15, (burst) => ({
     name: `a bucket of ${burst} that rejected requests drain, too`,
     behaviour: { limits: [punishing(10, burst)] },
@@ -155,7 +143,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
   })),
   () => ({
     name: 'a bucket per address, and 100 in 10 s per client',
-    behaviour: { limits: [leakyBucket(40, 20, false), createLimiter(fixedWindow(100, 10_000))] },
+    behaviour: { limits: [leakyBucket(40, 20, false), () => createLimiter(fixedWindow(100, 10_000))] },
     right: isUnnamed,
   }),
   limitOf(20, 40, (limit, random) => {
@@ -206,24 +194,15 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     };
     return {
       name: `${limit} requests in a window, rejected ones included`,
-      behaviour: { limits: [{ ask }], retryAfter: (seconds) => seconds },
+      behaviour: { limits: [() => ({ ask })], retryAfter: (seconds) => seconds },
       right: isHonest,
     };
   }),
-  limitOf(30, 30, (limit, random) => {
-    const shared = createLimiter(fixedWindow(limit, 2000));
-    let lastMs = 0;
-    const ask = (atMs: number): number => {
-      for (let at = lastMs; lastMs > 0 && at < atMs; at += 100) if (random() < 0.9) shared.ask(at);
-      lastMs = atMs;
-      return shared.ask(atMs);
-    };
-    return {
-      name: `a neighbour on the same quota of ${limit}`,
-      behaviour: { limits: [{ ask }] },
-      right: isHonest,
-    };
-  }),
+  limitOf(30, 30, (limit) => ({
+    name: `a neighbour on the same quota of ${limit}`,
+    behaviour: { limits: [sharedWith(9, fixedWindow(limit, 2000))] },
+    right: isHonest,
+  })),
   limitOf(20, 60, (limit, random) => {
     const windowMs = 1500 + Math.round(3000 * random());
     return {
@@ -248,8 +227,8 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
     const requests = createLimiter(fixedWindow(limit, 4000));
     return {
       name: 'a window of requests, and one of items',
-      behaviour: { limits: [requests] },
-      full: { limits: [createLimiter(fixedWindow(whole(random, 5, 10), 8000)), requests] },
+      behaviour: { limits: [() => requests] },
+      full: { limits: [() => createLimiter(fixedWindow(whole(random, 5, 10), 8000)), () => requests] },
       figures: { limit },
       right: isKind('fixed-window'),
     };
@@ -259,7 +238,7 @@ const OTHER_LIMITERS: readonly DrawOne[] = [
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
 /** No limiter of requests, and what looks like one. */
-const NO_LIMITERS: readonly DrawOne[] = [
+const NO_LIMITERS: readonly Draw<Drawn>[] = [
   () => ({ name: 'no limiter', behaviour: {}, right: isKind('none-found') }),
   limitOf(1, 6, (workers, random) => ({
     name: `a slow server with ${workers} workers`,
@@ -272,7 +251,7 @@ const NO_LIMITERS: readonly DrawOne[] = [
     name: `a concurrency limit of ${limit} per address`,
     behaviour: {
       service: { workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! },
-      concurrency: atOnce(limit, 429),
+      concurrency: { limit, status: 429 },
     },
     right: ({ concurrencyLimit = NaN }) => Math.abs(concurrencyLimit - limit) <= 1 + TOLERANCE * limit,
   })),
@@ -300,12 +279,12 @@ const NO_LIMITERS: readonly DrawOne[] = [
 /** Draws a server with the round-trip time of its network and the mean jitter of each direction. */
 const family =
   (
-    draw: (index: number, random: () => number) => Drawn,
+    draw: Draw<Drawn>,
     mostRttMs: number,
     jitterOf: (rttMs: number, random: () => number) => number,
-  ): Draw =>
-  (index, random, seed) => {
-    const drawn = draw(index, random);
+  ): DrawServer =>
+  (random, index, seed) => {
+    const drawn = draw(random, index);
     const rttMs = Math.round(mostRttMs * random());
     const network = { rttMs, jitterMs: jitterOf(rttMs, random) };
     return {
@@ -342,13 +321,8 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
   } satisfies Judged;
 }
 
-const oneOf =
-  (rows: readonly DrawOne[]) =>
-  (index: number, random: () => number): Drawn =>
-    rows[index % rows.length]!(random);
-
 export const LIMITER_SERVERS = {
   limiters: family(drawLimiter, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),
-  'more-limiters': family(oneOf(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
-  'no-limiters': family(oneOf(NO_LIMITERS), 60, () => 0.3),
+  'more-limiters': family(inTurn(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
+  'no-limiters': family(inTurn(NO_LIMITERS), 60, () => 0.3),
 };

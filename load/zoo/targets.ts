@@ -64,16 +64,15 @@ export interface Behaviour {
   /** Answers a random share of the requests with this status. */
   readonly failing?: { readonly share: number; readonly status: number };
   /** Admits a request that all of these admit; later ones do not count what an earlier one rejects. */
-  readonly limits?: readonly (Limiter & { readonly delayMs?: () => number })[];
+  readonly limits?: readonly CreateLimiter[];
   /** The RateLimit headers of a rejection, and Retry-After for a wait, both in seconds. */
   readonly policy?: RatePolicy;
   readonly retryAfter?: (seconds: number) => number;
-  /** Rejects requests beyond a number of open requests, which includes queued ones. */
-  readonly concurrency?: {
-    readonly limit: () => number;
-    readonly status: 429 | 503;
-    readonly ended?: (latencyMs: number) => void;
-  };
+  /**
+   * Rejects requests beyond a number of open requests, which includes queued ones. With `slowMs` the limit adapts (AIMD):
+   * from a quarter of it up to 200, it grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one.
+   */
+  readonly concurrency?: { readonly limit: number; readonly status: 429 | 503; readonly slowMs?: number };
   /** Stops the world for `forMs` at the beginning of every interval, as garbage collectors do. */
   readonly stops?: Readonly<Record<'everyMs' | 'forMs', number>>;
   /** Serves in the order of arrival. Default: 5 ms for each request, however many there are. */
@@ -84,15 +83,20 @@ export interface Behaviour {
   readonly slow?: { readonly share: number; readonly byMs: number };
 }
 
+/** Creates a limiter at rest; delayMs: how long it holds back the request that it just admitted. */
+type CreateLimiter = () => Limiter & { readonly delayMs?: () => number };
+
 const ADMITTED_MS = 5;
 
 export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
-  const { down, failing, limits = [], policy, retryAfter = Math.ceil, concurrency } = behaviour;
+  const { down, failing, policy, retryAfter = Math.ceil, concurrency } = behaviour;
   const { stops, service, work, slow } = behaviour;
+  const limits = (behaviour.limits ?? []).map((create) => create());
   const queue = service && new WorkQueue(service.workers);
   const draw = service && serviceTimes(service, randomSource(seed));
   const [fails, slows] = [randomSource(seed ^ 0xfa11), randomSource(seed ^ 0x7a11)];
   const open: { readonly atMs: number; readonly latencyMs: number }[] = [];
+  let mostOpen = concurrency?.limit ?? Infinity;
 
   function serve(atMs: number): Answer {
     const stoppedMs = stops ? Math.max(0, stops.forMs - (atMs % stops.everyMs)) : 0;
@@ -111,9 +115,14 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
     const retryAfterSeconds = Math.max(0, retryAfter(waitMs / 1000));
     if (waitMs > 0) return { latencyMs: 1, status: 429, retryAfterSeconds, ...(policy ? { policy } : {}) };
     if (!concurrency && !work) return serve(atMs);
-    for (; open.length > 0 && open.at(-1)!.atMs <= atMs; open.pop())
-      concurrency?.ended?.(open.at(-1)!.latencyMs);
-    if (concurrency && open.length >= concurrency.limit())
+    for (; open.length > 0 && open.at(-1)!.atMs <= atMs; open.pop()) {
+      if (concurrency?.slowMs === undefined) continue;
+      const isSlow = open.at(-1)!.latencyMs > concurrency.slowMs;
+      mostOpen = isSlow
+        ? Math.max(concurrency.limit / 4, mostOpen * 0.9)
+        : Math.min(200, mostOpen + 1 / mostOpen);
+    }
+    if (concurrency && open.length >= Math.floor(mostOpen))
       return { latencyMs: 1, status: concurrency.status, retryAfterSeconds: 1 };
     const answer = serve(atMs);
     insertDescending(open, { atMs: atMs + answer.latencyMs, latencyMs: answer.latencyMs });
@@ -121,59 +130,76 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
   };
 }
 
-/** Limiters with these settings, at rest. */
+/** Limiters with these settings. */
 export const limited = (...settings: readonly LimiterSettings[]): Behaviour => ({
-  limits: settings.map(createLimiter),
+  limits: settings.map((one) => () => createLimiter(one)),
 });
-
-/** A concurrency limit. */
-export const atOnce = (limit: number, status: 429 | 503): Behaviour['concurrency'] => ({
-  limit: () => limit,
-  status,
-});
-
-/** Adaptive concurrency limit (AIMD): grows by 1 / limit after a fast answer, and by a factor of 0.9 after a slow one. */
-export function adaptive(workers: number, slowMs: number): Behaviour['concurrency'] {
-  let limit = workers * 4;
-  return {
-    limit: () => Math.floor(limit),
-    status: 429,
-    ended(latencyMs) {
-      limit = latencyMs > slowMs ? Math.max(workers, limit * 0.9) : Math.min(200, limit + 1 / limit);
-    },
-  };
-}
 
 /** After a rejection, rejects all requests for `outMs`. */
-export function banning(limit: number, windowMs: number, outMs: number): Limiter {
-  const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
-  let untilMs = -Infinity;
-  return {
-    ask(atMs) {
-      if (atMs >= untilMs && limiter.ask(atMs) === 0) return 0;
-      if (atMs >= untilMs) untilMs = atMs + outMs;
-      return untilMs - atMs;
-    },
+export const banning =
+  (limit: number, windowMs: number, outMs: number): CreateLimiter =>
+  () => {
+    const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
+    let untilMs = -Infinity;
+    return {
+      ask(atMs) {
+        if (atMs >= untilMs && limiter.ask(atMs) === 0) return 0;
+        if (atMs >= untilMs) untilMs = atMs + outMs;
+        return untilMs - atMs;
+      },
+    };
   };
-}
 
 /**
  * A leaky bucket as nginx's limit_req in its source: excess in thousandths of requests, whole milliseconds, rejected
  * requests do not count. With `delays`, requests beyond the rate wait for their turn.
  */
-export function leakyBucket(perSecond: number, burst: number, delays: boolean) {
-  let [excess, lastMs] = [0, -Infinity];
-  return {
-    ask(atMs: number): number {
-      const nowMs = Math.floor(atMs);
-      const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
-      if (left > burst * 1000) return (left - burst * 1000) / perSecond;
-      [excess, lastMs] = [left, nowMs];
-      return 0;
-    },
-    delayMs: () => (delays ? excess / perSecond : 0),
+export const leakyBucket =
+  (perSecond: number, burst: number, delays: boolean): CreateLimiter =>
+  () => {
+    let [excess, lastMs] = [0, -Infinity];
+    return {
+      ask(atMs) {
+        const nowMs = Math.floor(atMs);
+        const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
+        if (left > burst * 1000) return (left - burst * 1000) / perSecond;
+        [excess, lastMs] = [left, nowMs];
+        return 0;
+      },
+      delayMs: () => (delays ? excess / perSecond : 0),
+    };
   };
-}
+
+/** Others, at random times, use the same limit. */
+export const sharedWith =
+  (othersPerSecond: number, settings: LimiterSettings): CreateLimiter =>
+  () => {
+    const limiter = createLimiter(settings);
+    const random = randomSource(7);
+    let othersMs = 0;
+    return {
+      ask(atMs) {
+        for (; othersMs < atMs; othersMs += exponential(random, 1000 / othersPerSecond))
+          limiter.ask(othersMs);
+        return limiter.ask(atMs);
+      },
+    };
+  };
+
+/** Requests that an even flow of `perSecond` with this burst does not admit cost as much as admitted ones. */
+export const punishing =
+  (perSecond: number, burst: number): CreateLimiter =>
+  () => {
+    const spacingMs = 1000 / perSecond;
+    let fullAtMs = 0;
+    return {
+      ask(atMs) {
+        const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
+        fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
+        return Math.max(0, nextMs - atMs - burst * spacingMs);
+      },
+    };
+  };
 
 /**
  * Processors that all requests in flight share equally, as threads and event loops do. Each receives the same service in
@@ -239,7 +265,7 @@ export function simulatedCapacity(
   create: (seed: number) => Target,
   maxRate: number,
   slo: Slo,
-  seconds = 60,
+  seconds = 120,
   share = 0.5,
 ): number {
   const keepsSlo = (rate: number, run: number): boolean => {
@@ -250,11 +276,10 @@ export function simulatedCapacity(
       else if (latencyMs >= slo.p99Ms) late += 1;
     return failures <= slo.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
   };
-  const runs = seconds < 300 ? RUNS : 3;
   const [low, high] = bisect(maxRate, 9, (rate) => {
     let [held, run] = [0, 0];
-    while (held < share * runs && run - held <= (1 - share) * runs) if (keepsSlo(rate, run++)) held += 1;
-    return held >= share * runs;
+    while (held < share * RUNS && run - held <= (1 - share) * RUNS) if (keepsSlo(rate, run++)) held += 1;
+    return held >= share * RUNS;
   });
   // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
   return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
@@ -288,5 +313,12 @@ export interface ZooServer {
   readonly judge: () => Judged | Promise<Judged>;
 }
 
-/** Draws the server of an index; deterministic for a seed. */
-export type Draw = (index: number, random: () => number, seed: number) => ZooServer;
+/** Draws the server of an index; the same for the same random numbers. */
+export type DrawServer = (random: () => number, index: number, seed: number) => ZooServer;
+export type Draw<Drawn> = (random: () => number, index: number) => Drawn;
+
+/** A family that consists of several: draws from each in turn. */
+export const inTurn =
+  <Drawn>(rows: readonly Draw<Drawn>[]): Draw<Drawn> =>
+  (random, index) =>
+    rows[index % rows.length]!(random, Math.floor(index / rows.length));
