@@ -1,9 +1,12 @@
-/** `--check-target` reports contradictions between the target file and the answers. */
+/** `--init` writes a target file that the kit reads; `--check-target` reports what contradicts the answers. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import type { Target } from '../../engine/target/target.ts';
+import { loadTarget, type Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
 import { checkTarget } from './check-target.ts';
+import { init } from './init.ts';
 import { targetFor } from '../proof/faults.ts';
 
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
@@ -64,4 +67,17 @@ test('says that a tenant without screenings exercises nothing', async ({ small }
     (await checkTarget(one, server)).lines.find((line) => line.startsWith('core '))?.slice(14);
   expect(await coreOf(empty)).toBe('no screenings found: load some for clients.primary');
   expect(await coreOf(target)).toBe('would be exercised');
+});
+
+test('--init writes a valid example, and overwrites no file', async () => {
+  const directory = test.info().outputPath();
+  const file = join(directory, 'target.json');
+  const said = await init(file, 'target.json');
+  expect(said).toContain('npm run certify -- --target target.json --check-target');
+  expect(await readFile(file, 'utf8')).toContain('// ');
+  const env = { SCREENINGS_CLIENT_SECRET: 'a', SCREENINGS_SECOND_SECRET: 'b' };
+  const target = await loadTarget(file, env);
+  expect(target.clients.secondTenant?.clientSecret).toBe('b');
+  expect(target.variables).toMatchObject({ 'clients.primary.clientSecret': 'SCREENINGS_CLIENT_SECRET' });
+  await expect(init(file, 'target.json')).rejects.toThrow('already exists');
 });

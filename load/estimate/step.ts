@@ -33,8 +33,6 @@ export interface Sample {
   /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
-  /** No answer, because the connection was refused or reset. */
-  readonly refusedConnection?: boolean | undefined;
 }
 
 export const sentMsOf = ({ dueMs, latencyMs, serviceMs }: Sample): number => dueMs + latencyMs - serviceMs;
