@@ -14,6 +14,7 @@ const RUNS = 4;
 const LIVE_POLLING = 0.25;
 /** Pages of large items take long on a busy machine. */
 const TIMEOUT_MS = 60_000;
+
 test.describe.configure({ mode: 'parallel', timeout: LIMIT_MS });
 
 const proofs = Object.entries(GROUPS).flatMap(([name, variants]) =>
