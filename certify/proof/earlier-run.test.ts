@@ -150,7 +150,7 @@ test('supplies a later run with an expired token, and keeps a valid one again', 
 });
 
 for (const [what, id, words, server] of FAULTS) {
-  test(what, byTurns(what, 3), async ({ small }) => {
+  test(what, byTurns(what, 6), async ({ small }) => {
     const { reports } = await twice(small, server);
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(resultOf(reports[1]!, id).failures[0]?.message).toMatch(words);
@@ -165,14 +165,14 @@ for (const [what, answer, words] of [
   ],
   ['is a page without items', emptyPage, /items of the same next|200: this next.*no items/],
 ] as const) {
-  test(`a next of the process before ${what}`, byTurns(what, 3), async ({ small }) => {
+  test(`a next of the process before ${what}`, byTurns(what, 6), async ({ small }) => {
     const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(failedOf(reports[1]!).join('\n')).toMatch(words);
   });
 }
 
-test('a next of the process before has no next', byTurns('no next', 3), async ({ small }) => {
+test('a next of the process before has no next', byTurns('no next', 6), async ({ small }) => {
   const later = both(
     nextQuery((query) => query.set('cursor', 'b')),
     onPages((answer, query) =>

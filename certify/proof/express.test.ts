@@ -1,6 +1,6 @@
 /** A typical first version on Express: each mistake is reported as a separate cause, and without them it is conformant. */
 import { expect } from '@playwright/test';
-import { FULL } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { certify } from '../certify.ts';
 import type { Report } from '../report/report.ts';
@@ -195,6 +195,7 @@ async function tenantOf(authorization: string | undefined): Promise<string | und
 // -- the tests ------------------------------------------------------------------------------------
 
 const ALL = Object.keys(MISTAKES) as ExpressMistake[];
+const ALL_AT_ONCE = 'reports every mistake of a first version as a separate cause';
 
 async function certified({ store }: World, mistakes: ReadonlySet<ExpressMistake>): Promise<Report> {
   await using service = await startExpress(store, mistakes);
@@ -205,7 +206,7 @@ const rootsOf = (report: Report): string[] => report.diagnosis.map(({ root }) =>
 const isListed = (name: ExpressMistake, roots: readonly string[]): boolean =>
   MISTAKES[name].some((id) => roots.includes(id));
 
-test('reports every mistake of a first version as a separate cause', async ({ small }) => {
+test(ALL_AT_ONCE, byTurns(ALL_AT_ONCE), async ({ small }) => {
   const report = await certified(small, new Set(ALL));
   const roots = rootsOf(report);
   expect(ALL.filter((name) => !isListed(name, roots))).toEqual([]);

@@ -24,7 +24,7 @@ const MOST_REQUESTS = 2_400;
 test.describe.configure({ mode: 'parallel' });
 
 const certified = (world: World, server: ServerOptions, mode: Mode, timeoutMs = 500): Promise<Report> =>
-  certifyServer(world, server, mode, { runs: 4, timeoutMs, clock: fastClock() });
+  certifyServer(world, server, mode, { runs: 2, timeoutMs, clock: fastClock() });
 
 function neverGreen(report: Report): void {
   expect(report.verdict).not.toBe('conformant');
@@ -54,7 +54,7 @@ async function read({ origin }: Address): Promise<Report> {
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
 for (const { name, start } of NON_IMPLEMENTATIONS) {
-  test(name, byTurns(name), async () => {
+  test(name, byTurns(name, 8), async () => {
     await using server = await start();
     const report = await read(server);
     neverGreen(report);
@@ -85,7 +85,7 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   for (const how of ['resets', 'hangs', '503', '429'] as const) {
     for (const requests of [1, 40, 200]) {
       const title = `${how} after ${requests} requests, ${mode}`;
-      test(title, byTurns(title), async ({ small }) => {
+      test(title, byTurns(title, 8), async ({ small }) => {
         neverGreen(await certified(small, dyingAfter(requests, how), mode));
       });
     }
