@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test';
 import type { Clock } from '../clock.ts';
 import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
 import { Guards } from './guards.ts';
-import { newAttempt } from './attempt.ts';
+import { Attempt } from './attempt.ts';
 import { TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut => ({
@@ -60,7 +60,7 @@ test('waits for a rate limit anew, however long ago another request was rejected
     probe: async (request) => answer(request, 429),
     tokenRequest: () => requestOf('token'),
   });
-  const reject = (): Promise<boolean> => health.isThrottled(answer(requestOf('a'), 429), newAttempt(), false);
+  const reject = (): Promise<boolean> => health.isThrottled(answer(requestOf('a'), 429), new Attempt(), false);
   expect(await reject()).toBe(true);
   nowMs += 600_000;
   expect(await reject()).toBe(true);
@@ -101,7 +101,7 @@ test('waits for a guard that refuses a client which never got a token', async ()
   });
   health.note(answer(token('a'), 200, issued));
   const isUnlocked = (text: string): Promise<boolean> =>
-    health.isUnlocked(answer(token('b'), 403, text), newAttempt());
+    health.isUnlocked(answer(token('b'), 403, text), new Attempt());
   expect(await isUnlocked('{"error":"unauthorized_client"}')).toBe(false);
   expect(await isUnlocked('<h1>Forbidden</h1>')).toBe(true);
   expect(nowMs).toBe(3_500);

@@ -15,7 +15,6 @@ import {
   canonical,
   differingMembers,
   excerpt,
-  isObject,
   member,
   parseOnce,
   valuesIn,
@@ -353,8 +352,7 @@ const shareOfLargest = ({ text, json }: Exchange): number =>
   Math.max(Buffer.byteLength(text) / MAX_ANSWER_BYTES, valuesIn(json) / VALUES_AT_MOST);
 
 /** Equal for equal screenings; ignores the case of a UUID. */
-const digestOf = (json: Json): string => (isObject(json) ? digestOfObject(json) : makeDigest(json));
-const digestOfObject = memoizeByObject<JsonObject, string>(makeDigest);
+const digestOf = memoizeByObject(makeDigest);
 
 function makeDigest(json: Json): string {
   const tenantId = member(json, 'tenantId');
