@@ -16,6 +16,7 @@ import {
   type Provisioned,
   type ProvisioningSet,
 } from './run/provisioning.ts';
+import { itemTexts } from './run/alter.ts';
 import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
 import type { ReferenceTarget, TargetClient } from './run/target.ts';
 
@@ -199,14 +200,8 @@ export async function walk(firstUrl: string, token: string): Promise<{ items: st
   for (let url: string | undefined = firstUrl; url !== undefined; pages += 1) {
     const { status, text, json } = await send(url, { headers: { authorization: `Bearer ${token}` } });
     if (status !== 200) throw new Error(`${url}: ${status} ${text}`);
-    items.push(...textsOfItems(text));
+    items.push(...itemTexts(text));
     url = (json as { links: { next?: string } }).links.next;
   }
   return { items, pages };
-}
-
-/** Splits before the generator's `"id"`, with which no nested object starts. */
-function textsOfItems(page: string): string[] {
-  const inner = page.slice('{"items":['.length, page.lastIndexOf('],"links":'));
-  return inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/);
 }

@@ -20,6 +20,7 @@ import {
 } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
+import { quote } from '../../engine/run/evidence/evidence.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
@@ -272,12 +273,9 @@ function causeOf(
           words('why', likest.why),
           words('fix', fix),
           { label: 'right', texts: right, kind: 'exchange' } as const,
-          commands('explain', explainCommand(likest.name)),
+          commands('explain', commandLine('certify', `--explain ${quote(likest.name)}`)),
         ]
       : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
   ]);
   return { root, title: result?.title ?? '', lines };
 }
-
-const explainCommand = (name: string): string =>
-  commandLine('certify', `--explain '${name.replaceAll("'", `'\\''`)}'`);

@@ -326,16 +326,22 @@ export const pages = (
   });
 
 function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
-  const end = body.lastIndexOf('],"links":');
-  const inner = body.slice('{"items":['.length, end);
+  const links = body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1);
   return {
     status,
     headers: [...headers],
-    // No nested object starts with an id.
-    items: inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/),
-    links: JSON.parse(body.slice(end + '],"links":'.length, -1)) as unknown,
+    items: itemTexts(body),
+    links: JSON.parse(links) as unknown,
     further: '',
   };
+}
+
+const AFTER_ITEMS = '],"links":';
+
+/** The texts of the items on a page. No nested object starts with an id. */
+export function itemTexts(body: string): string[] {
+  const inner = body.slice('{"items":['.length, body.lastIndexOf(AFTER_ITEMS));
+  return inner === '' ? [] : inner.split(/(?<=\}),(?=\{"id":)/);
 }
 
 /** Alters next in links and in the Link header; undefined removes both. */

@@ -1,6 +1,6 @@
 /** A screening store in memory (pages of 4.2). */
-import { compareInstants, instant } from '../../engine/data/instant.ts';
-import { compareKeys, lowerBound } from '../../engine/data/oracle.ts';
+import { instant } from '../../engine/data/instant.ts';
+import { compareKeys, rangeOf } from '../../engine/data/oracle.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import type { ScreeningStore } from '../parts.ts';
 
@@ -15,17 +15,8 @@ export function createMemoryStore(tenants: ReadonlyMap<string, Iterable<Screenin
   return {
     isOnboarded: async (tenantId) => stored.has(tenantId.toLowerCase()),
     async page({ tenantId, from, to, fromId, pageSize }) {
-      const all = stored.get(tenantId.toLowerCase()) ?? [];
-      const start = lowerBound(all, (one) =>
-        fromId === undefined
-          ? compareInstants(one.at, from) >= 0
-          : compareKeys(one, { at: from, id: fromId }) > 0,
-      );
-      const end = Math.max(
-        start,
-        lowerBound(all, (one) => compareInstants(one.at, to) >= 0),
-      );
-      return { items: all.slice(start, Math.min(end, start + pageSize)), more: end > start + pageSize };
+      const left = rangeOf(stored.get(tenantId.toLowerCase()) ?? [], { from, afterId: fromId, to });
+      return { items: left.slice(0, pageSize), more: left.length > pageSize };
     },
   };
 }

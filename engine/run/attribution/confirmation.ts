@@ -2,14 +2,12 @@
  * Confirmation: sends a failed check again before it is reported, and reduces what remains to a minimal failing
  * combination.
  */
-import type { SendOptions } from '../../client/client.ts';
 import { isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
 import { isPage, parseQuery, shows } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
-import type { OracleOf } from '../../checks/page.ts';
 import { TargetGone, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
 import type { RunContext } from '../state/context.ts';
@@ -26,17 +24,6 @@ const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2
 /** How much later than another replica one may show what arrives. */
 const LONGEST_LAG_MS = 5_000;
 
-interface ConfirmContext {
-  /** Waits until every replica must show what answers have shown; later items then do not count. */
-  settle(): Promise<void>;
-  send(request: RequestOut, options?: SendOptions): Promise<Exchange>;
-  readonly oracleOf: OracleOf;
-  /** Every page with items so far. */
-  readonly pages: readonly Exchange[];
-  /** Whether the testTime of a screening was corrected during the run. */
-  readonly hasCorrections: () => boolean;
-}
-
 const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
 
 /** Differences between answers that a new screening explains; a replica may show it later than another. */
@@ -46,33 +33,28 @@ const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTIO
 const mayHaveMoved = (id: RequirementId): boolean => mayLag(id) && id !== '4.2-repeatable';
 
 /** Whether a screening appeared that an earlier answer for its range did not have, or moved, during the run. */
-const dataChanges = ({ pages, oracleOf, hasCorrections }: ConfirmContext): boolean =>
-  hasCorrections() ||
+const dataChanges = ({ knowledge: { pages, oracleOf, hasCorrections } }: RunContext): boolean =>
+  hasCorrections ||
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
 
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
   const { client, knowledge, ledger } = run;
   let isSettled = false;
-  const context: ConfirmContext = {
-    send: (request, options) => client.send(request, options),
-    oracleOf: knowledge.oracleOf,
-    pages: knowledge.pages,
-    hasCorrections: () => knowledge.hasCorrections,
-    settle: async () => {
-      if (isSettled) return;
-      isSettled = true;
-      knowledge.knownBefore = client.requests + 1;
-      const leftMs = knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
-      if (leftMs > 0) await run.clock.sleep(leftMs);
-    },
+  /** Waits until every replica must show what answers have shown; later items then do not count. */
+  const settle = async (): Promise<void> => {
+    if (isSettled) return;
+    isSettled = true;
+    knowledge.knownBefore = client.requests + 1;
+    const leftMs = knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+    if (leftMs > 0) await run.clock.sleep(leftMs);
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   const kept: Finding[] = [];
   // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
   const answers = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
   const sendOnce = async (request: RequestOut): Promise<Exchange> => {
-    const exchange = answers.get(keyOf(request)) ?? (await context.send(request));
+    const exchange = answers.get(keyOf(request)) ?? (await client.send(request));
     answers.set(keyOf(request), exchange);
     return exchange;
   };
@@ -81,7 +63,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     ledger.unconfirmed.find(({ id }) => id === '2.3-id-stable') ?? ledger.unconfirmed[0];
   // A dropped finding may be followed by a spare.
   for (let finding = next(); finding; finding = next()) {
-    const confirmed = await confirm(finding, context);
+    const confirmed = await confirm(finding, run, settle);
     const reduced = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
     ledger.settle(finding, reduced);
     if (reduced) kept.push(reduced);
@@ -94,7 +76,11 @@ const keyOf = (request: RequestOut | undefined): string =>
   JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
 
 /** The finding with its confirmation count; undefined if it was not confirmed. */
-async function confirm(finding: Finding, context: ConfirmContext): Promise<Finding | undefined> {
+async function confirm(
+  finding: Finding,
+  run: RunContext,
+  settle: () => Promise<void>,
+): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // It was sent twice, and each repetition takes two timeouts, of which a run has few.
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
@@ -104,7 +90,7 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
     again ??
     (exchange && judge
       ? async () => {
-          const repeated = await context.send(exchange.request, { keep5xx, isExclusive: keep5xx });
+          const repeated = await run.client.send(exchange.request, { keep5xx, isExclusive: keep5xx });
           if (exchange.status === 429 && repeated.status !== 429)
             throw new Untested('the rate limit admits requests again');
           return judge(repeated);
@@ -114,17 +100,17 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
   let seen = 1;
   let sent = 1;
   try {
-    const maySettle = mayLag(finding.id) && isBare(exchange, context);
-    if (maySettle) await context.settle();
+    const maySettle = mayLag(finding.id) && isBare(exchange, run);
+    if (maySettle) await settle();
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
       if (mismatch) seen++;
     }
-    if (seen === 1 && (needsAgain || (maySettle && dataChanges(context)))) return undefined;
+    if (seen === 1 && (needsAgain || (maySettle && dataChanges(run)))) return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
-    if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, context))) return undefined;
+    if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, run))) return undefined;
   } catch (error) {
     if (!(error instanceof Untested)) {
       return { ...finding, confirmed: `not sent again: ${wentWrong(error)}` };
@@ -136,9 +122,9 @@ async function confirm(finding: Finding, context: ConfirmContext): Promise<Findi
   return { ...finding, confirmed: seen === sent ? `${seen} of ${sent}` : `flaky, ${seen} of ${sent}` };
 }
 
-function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): boolean {
+function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): boolean {
   const tenantId = exchange && parseQuery(exchange.request.url)?.tenantId;
-  return tenantId === undefined || oracleOf(tenantId)?.authoritative !== true;
+  return tenantId === undefined || knowledge.oracleOf(tenantId)?.authoritative !== true;
 }
 
 /**
@@ -148,7 +134,7 @@ function isBare(exchange: Exchange | undefined, { oracleOf }: ConfirmContext): b
 async function dataMoved(
   exchange: Exchange,
   seen: number,
-  { send, oracleOf }: ConfirmContext,
+  { client, knowledge: { oracleOf } }: RunContext,
 ): Promise<boolean> {
   const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
   const known = query && oracleOf(query.tenantId);
@@ -157,7 +143,7 @@ async function dataMoved(
   if (lost.length === 0) return false;
   for (const item of lost.slice(0, WITNESSES)) {
     if (!item.witness) return false;
-    const witness = await send({ ...exchange.request, url: item.witness });
+    const witness = await client.send({ ...exchange.request, url: item.witness });
     const still = shows(witness, item);
     if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
   }

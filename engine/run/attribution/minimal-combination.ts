@@ -38,35 +38,22 @@ export async function withMinimalCombination(
   );
   try {
     let shown = { exchange, mismatch: finding.mismatch };
-    const only = await minimalCombinationOf(candidates, exchange.request, baseline, async (simpler) => {
+    let plain = exchange.request;
+    const only: string[] = [];
+    for (const { levels, of } of candidates) {
+      const level = of?.(plain, baseline);
+      const [usual, make] = Object.entries(levels)[0]!;
+      if (level === undefined || level === usual) continue;
+      const simpler = make(plain, baseline);
+      if (JSON.stringify(simpler) === JSON.stringify(plain)) continue;
       const answer = await send(simpler);
       const mismatch = judge(answer);
-      if (mismatch) shown = { exchange: answer, mismatch };
-      return mismatch !== undefined;
-    });
+      if (mismatch) [plain, shown] = [simpler, { exchange: answer, mismatch }];
+      else only.push(level);
+    }
     return { ...finding, ...shown, only };
   } catch (error) {
     if (error instanceof Untested) return finding;
     return { ...finding, confirmed: `${confirmed}; in which combinations: ${wentWrong(error)}` };
   }
-}
-
-async function minimalCombinationOf(
-  factors: typeof FACTORS,
-  request: RequestOut,
-  baseline: Baseline,
-  stillFails: (simpler: RequestOut) => Promise<boolean>,
-): Promise<string[]> {
-  const needed: string[] = [];
-  let plain = request;
-  for (const { levels, of } of factors) {
-    const level = of?.(plain, baseline);
-    const [usual, make] = Object.entries(levels)[0]!;
-    if (level === undefined || level === usual) continue;
-    const simpler = make(plain, baseline);
-    if (JSON.stringify(simpler) === JSON.stringify(plain)) continue;
-    if (await stillFails(simpler)) plain = simpler;
-    else needed.push(level);
-  }
-  return needed;
 }
