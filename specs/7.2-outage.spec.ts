@@ -16,6 +16,7 @@ import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -141,119 +142,82 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   const expired = await unlessUntested(expiredBearer(kit));
   const { search } = new URL(page().url);
   const others = await otherPages(kit, search);
-  let minted: Token | undefined;
+  const minted: Partial<Record<ClientName, Token | undefined>> = {};
   const [head, payload, signature] = partsOf((await kit.token()).text);
   const half = withLetter(signature, signature.text.length >> 1, 'A');
+  const page200 = (name: string, before: Exchange, send = (): RequestOut => before.request): Probe => ({
+    ...{ name, id, request: send, duringExpected: fails, afterExpected: heals('200') },
+    during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
+    after: served(name, before),
+  });
+  const token200 = (name: string, client: ClientName): Probe => ({
+    ...{ name, id, afterExpected: heals('200 with a token') },
+    request: () => kit.client.tokenRequest(kit.client.validForm(client)),
+    // The token endpoint may fail or not; a rejection is reported under 4.1-success.
+    during: () => 'right',
+    after: (exchange) => ((minted[client] = readToken(exchange)) ? 'right' : 'not yet'),
+  });
+  // The fault may affect the store of permissions. Without a request: what the target file does not supply.
+  const refused: readonly (readonly [RequirementId, string, (() => RequestOut) | undefined | ''])[] = [
+    ['5-missing', 'a request without a token: 401', () => ({ ...page(), authorization: { kind: 'none' } })],
+    [
+      '5-tampered',
+      'a request with an altered token: 401',
+      () => ({ ...page(), authorization: bearerOf([head, payload, half], 'signature altered') }),
+    ],
+    [
+      '5-expired',
+      'a request with an expired token: 401',
+      expired && (() => ({ ...page(), authorization: expired })),
+    ],
+    [
+      '4.2-r2-inverted',
+      'a window with to earlier than from: 400',
+      () => kit.request(own, { from: SOME_WINDOW.to, to: SOME_WINDOW.from }),
+    ],
+    [
+      '5-forbidden-unknown',
+      'the path of an unknown tenant: 403',
+      () => kit.request(UNKNOWN_TENANT, search, PRIMARY),
+    ],
+    ['5-forbidden', "another tenant's path: 403", other && (() => kit.request(other, search, PRIMARY))],
+    [
+      '7.2-not_found',
+      'a tenant that is not onboarded: 404',
+      gone && (() => kit.request(gone, search, 'notOnboarded')),
+    ],
+    [
+      '7.1-invalid_client-secret',
+      'a token request with a wrong client_secret: 401',
+      () =>
+        kit.client.tokenRequest(replaced(kit.client.validForm('primary'), 'client_secret', 'not-the-secret')),
+    ],
+  ];
   return [
     {
-      ...{ name: 'a page', id, request: page, duringExpected: fails, afterExpected: heals('200') },
+      ...page200('a page', first, page),
       during: (exchange) =>
         isFailure(exchange)
           ? 'right'
           : (endsTraversal('a page', exchange, first) ??
             (isSamePage(exchange, first) ? 'as before' : 'not yet')),
-      after: served('a page', first),
     },
-    ...traversal.map(([name, before]): Probe => ({
-      ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
-      request: () => before.request,
-      during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
-      after: served(name, before),
-    })),
-    {
-      ...{ name: 'a token request', id, duringExpected: '', afterExpected: heals('200 with a token') },
-      request: () => kit.client.tokenRequest(kit.client.validForm('primary')),
-      // The token endpoint may fail or not; a rejection is reported under 4.1-success.
-      during: () => 'right',
-      after: (exchange) => ((minted = readToken(exchange)) ? 'right' : 'not yet'),
-    },
-    ...(secondTenant
-      ? [
-          {
-            ...{ name: "the second tenant's token request", id, afterExpected: heals('200 with a token') },
-            request: () => kit.client.tokenRequest(kit.client.validForm('secondTenant')),
-            during: () => 'right',
-            after: (exchange: Exchange): Verdict => (readToken(exchange) ? 'right' : 'not yet'),
-          } satisfies Probe,
-        ]
-      : []),
-    ...others.map(([name, before]): Probe => ({
-      ...{ name, id, duringExpected: fails, afterExpected: heals('200') },
-      request: () =>
-        minted && before.request.authorization === PRIMARY
-          ? { ...before.request, authorization: tokenHeader(minted, 'issued after the fault') }
+    ...traversal.map(([name, before]) => page200(name, before)),
+    token200('a token request', 'primary'),
+    ...(secondTenant ? [token200("the second tenant's token request", 'secondTenant')] : []),
+    ...others.map(([name, before]) =>
+      page200(name, before, () =>
+        minted.primary && before.request.authorization === PRIMARY
+          ? { ...before.request, authorization: tokenHeader(minted.primary, 'issued after the fault') }
           : before.request,
-      during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
-      after: served(name, before),
-    })),
-    // The fault may affect the store of permissions.
-    ...(
-      [
-        [
-          '5-missing',
-          'a request without a token: 401',
-          () => ({ ...page(), authorization: { kind: 'none' } }),
-        ],
-        [
-          '5-tampered',
-          'a request with an altered token: 401',
-          () => ({ ...page(), authorization: bearerOf([head, payload, half], 'signature altered') }),
-        ],
-        ...(expired
-          ? [
-              [
-                '5-expired',
-                'a request with an expired token: 401',
-                () => ({ ...page(), authorization: expired }),
-              ] as const,
-            ]
-          : []),
-        [
-          '4.2-r2-inverted',
-          'a window with to earlier than from: 400',
-          () => kit.request(own, { from: SOME_WINDOW.to, to: SOME_WINDOW.from }),
-        ],
-        [
-          '5-forbidden-unknown',
-          'the path of an unknown tenant: 403',
-          () => kit.request(UNKNOWN_TENANT, search, PRIMARY),
-        ],
-        ...(other === undefined
-          ? []
-          : [
-              [
-                '5-forbidden',
-                "another tenant's path: 403",
-                () => kit.request(other, search, PRIMARY),
-              ] as const,
-            ]),
-        ...(gone === undefined
-          ? []
-          : [
-              [
-                '7.2-not_found',
-                'a tenant that is not onboarded: 404',
-                () => kit.request(gone, search, { kind: 'client', client: 'notOnboarded' }),
-              ] as const,
-            ]),
-        [
-          '7.1-invalid_client-secret',
-          'a token request with a wrong client_secret: 401',
-          () =>
-            kit.client.tokenRequest(
-              kit.client
-                .validForm('primary')
-                .map(([name, value]) => [name, name === 'client_secret' ? 'not-the-secret' : value]),
-            ),
-        ],
-      ] satisfies (readonly [RequirementId, string, () => RequestOut])[]
-    ).map(([id, name, request]): Probe => {
-      const judge = (exchange: Exchange): Verdict =>
+      ),
+    ),
+    ...refused.flatMap(([id, name, request]): Probe[] => {
+      if (!request) return [];
+      const during = (exchange: Exchange): Verdict =>
         exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
-      return {
-        ...{ name, id, request, duringExpected: '', afterExpected: heals('no 5xx'), during: judge },
-        after: (exchange) => (exchange.status >= 500 ? 'not yet' : judge(exchange)),
-      };
+      const after = (exchange: Exchange): Verdict => (exchange.status >= 500 ? 'not yet' : during(exchange));
+      return [{ name, id, request, during, after, afterExpected: heals('no 5xx') }];
     }),
   ];
 }
