@@ -26,12 +26,12 @@ import { unlessUntested } from '../engine/errors.ts';
 
 /** Replaces the authorization of a request that is otherwise valid; expects 401. */
 const withAuthorization =
-  (id: RequirementId, authorization: (token: Token) => Authorization) =>
+  (id: RequirementId, authorization: (token: Token) => Authorization | Promise<Authorization>) =>
   (kit: Kit): Case => ({
     id,
     alter: async (request, baseline) => ({
       ...request,
-      authorization: authorization(await kit.token(combinedClientOf(request, baseline))),
+      authorization: await authorization(await kit.token(combinedClientOf(request, baseline))),
     }),
     judge: refused(kit, UNAUTHENTICATED),
   });
@@ -48,21 +48,19 @@ const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:'];
 const NO_TOKENS = ['garbage', 'undefined', 'test', 'admin', 'dev'];
 
 const otherScheme = (kit: Kit): Case => {
-  const scheme = turning(SCHEMES);
-  const authorization = ({ text }: Token): Authorization => {
-    const label = scheme();
-    return bearerHeader(`${label} ${text}`, `${label} $TOKEN`);
-  };
-  return withAuthorization('5-scheme', authorization)(kit);
+  const turn = turning(SCHEMES);
+  return withAuthorization('5-scheme', ({ text }) => {
+    const scheme = turn();
+    return bearerHeader(`${scheme} ${text}`, `${scheme} $TOKEN`);
+  })(kit);
 };
 
 const noTokenAtAll = (kit: Kit): Case => {
-  const text = turning(NO_TOKENS);
-  const authorization = (): Authorization => {
-    const label = `Bearer ${text()}`;
-    return bearerHeader(label, label);
-  };
-  return withAuthorization('5-garbage', authorization)(kit);
+  const turn = turning(NO_TOKENS.map((text) => `Bearer ${text}`));
+  return withAuthorization('5-garbage', () => {
+    const bearer = turn();
+    return bearerHeader(bearer, bearer);
+  })(kit);
 };
 
 const altered = (
@@ -71,15 +69,9 @@ const altered = (
 ): ((kit: Kit) => Case) =>
   withAuthorization('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
 
-const forged = (kit: Kit): Case => ({
-  id: '5-forged',
-  alter: async (request, baseline) => {
-    const token = await forge((await kit.token(combinedClientOf(request, baseline))).text);
-    const label = 'Bearer (token signed with another key, ES256, named by jwk)';
-    return { ...request, authorization: forgedBearer(token, label) };
-  },
-  judge: refused(kit, UNAUTHENTICATED),
-});
+const forged = withAuthorization('5-forged', async ({ text }) =>
+  forgedBearer(await forge(text), 'Bearer (token signed with another key, ES256, named by jwk)'),
+);
 
 const inQuery = (kit: Kit): Case => ({
   id: '5-query-token',
@@ -92,17 +84,11 @@ const inQuery = (kit: Kit): Case => ({
 });
 
 /** The expired token belongs to primary: on another tenant's path it may be rejected for that reason. */
-function expired(kit: Kit, authorization: Authorization): Case {
-  const { judge } = withAuthorization('5-expired', () => authorization)(kit);
-  return {
-    id: '5-expired',
-    alter: (request, baseline) => ({
-      ...levelOf('tenant', 'as primary')(request, baseline),
-      authorization,
-    }),
-    judge,
-  };
-}
+const expired = (kit: Kit, authorization: Authorization): Case => ({
+  id: '5-expired',
+  alter: (request, baseline) => ({ ...levelOf('tenant', 'as primary')(request, baseline), authorization }),
+  judge: refused(kit, UNAUTHENTICATED),
+});
 
 const none = constantPart('');
 const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
