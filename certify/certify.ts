@@ -107,7 +107,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
       check,
       findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
       requests,
-      waitedMs: () => kit.client.waitedMs,
+      waitedMs: () => kit.client.health.waitedMs,
     });
   const fresh: Finding[] = [];
   let done = 0;
@@ -155,7 +155,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     basis: preconditions ?? {},
     required: [...new Set([...(target.require ?? []), ...(options.require ?? [])])],
     replay: options.replay ?? commandLine('certify', `--seed ${kit.options.seed}`),
-    interrupted: stopped ?? kit.client.gone,
+    interrupted: stopped ?? kit.client.health.gone,
   });
 }
 

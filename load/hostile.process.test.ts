@@ -118,5 +118,4 @@ for (const [kind, issued] of [
     },
   );
 
-// eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;

@@ -50,7 +50,6 @@ async function read({ origin }: Address): Promise<Report> {
   });
 }
 
-// eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
 for (const { name, start } of NON_IMPLEMENTATIONS) {

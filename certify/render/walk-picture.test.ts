@@ -1,6 +1,7 @@
 /** The picture of a broken walk: its marks and its lines. */
 import { expect, test } from '@playwright/test';
-import { exchangeOf, type Exchange } from '../../engine/client/exchange.ts';
+import type { Exchange } from '../../engine/client/exchange.ts';
+import { answerTo, getOf } from '../../engine/client/exchange.testing.ts';
 import { instant } from '../../engine/data/instant.ts';
 import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
 import { walkLines } from './pictures.ts';
@@ -14,15 +15,7 @@ const walked = (...pages: readonly (readonly number[])[]): Exchange[] =>
     const last = ids.at(-1) ?? 0;
     const next = index + 1 < pages.length ? { next: `${BASE}?from=${at(last)}&from_id=${last}` } : {};
     const items = ids.map((id) => ({ id, tenantId: 't', testTime: at(id) }));
-    return exchangeOf({
-      seq: index,
-      request: { channel: 'rest', method: 'GET', url: BASE, headers: {}, authorization: { kind: 'none' } },
-      status: 200,
-      headers: [],
-      text: JSON.stringify({ items, links: next }),
-      startedAtMs: 0,
-      durationMs: 0,
-    });
+    return answerTo(getOf(BASE), JSON.stringify({ items, links: next }));
   });
 
 const known = (...ids: readonly number[]) =>

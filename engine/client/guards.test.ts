@@ -1,21 +1,16 @@
 /** A guard in front of the target, or a rate limit, is waited for, or reported. */
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../clock.ts';
-import { exchangeOf, type Exchange, type RequestOut } from './exchange.ts';
+import type { Exchange, RequestOut } from './exchange.ts';
+import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
 import { Attempt } from './attempt.ts';
 import { TargetHealth } from './target-health.ts';
 
-const requestOf = (query: string): RequestOut => ({
-  channel: 'rest',
-  method: 'GET',
-  url: `http://target.example/v1/tenants/t/screenings?${query}`,
-  headers: {},
-  authorization: { kind: 'none' },
-});
+const requestOf = (query: string): RequestOut =>
+  getOf(`http://target.example/v1/tenants/t/screenings?${query}`);
 
-const answer = (request: RequestOut, status: number, text = ''): Exchange =>
-  exchangeOf({ seq: 1, request, status, headers: [], text, startedAtMs: 0, durationMs: 1 });
+const answer = (request: RequestOut, status: number, text = ''): Exchange => answerTo(request, text, status);
 
 /** A guard that is active for this many milliseconds, and the time that the client waited. */
 function guarded(forMs: number): { guards: Guards; waited: () => number } {
@@ -60,7 +55,8 @@ test('waits for a rate limit anew, however long ago another request was rejected
     probe: async (request) => answer(request, 429),
     tokenRequest: () => requestOf('token'),
   });
-  const reject = (): Promise<boolean> => health.isThrottled(answer(requestOf('a'), 429), new Attempt(), false);
+  const reject = (): Promise<boolean> =>
+    health.isThrottled(answer(requestOf('a'), 429), new Attempt(), false);
   expect(await reject()).toBe(true);
   nowMs += 600_000;
   expect(await reject()).toBe(true);

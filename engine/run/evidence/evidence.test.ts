@@ -2,33 +2,15 @@
 import { expect, test } from '@playwright/test';
 import { pageObservers } from '../../checks/page.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
-import { parseJson } from '../../client/json.ts';
+import { answerTo, getOf } from '../../client/exchange.testing.ts';
 import type { Target } from '../../target/target.ts';
 import { failureOf, sameAnswerBefore, type Failure } from './evidence.ts';
 import { createRedactor } from './redact.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 
-function exchangeOf(text: string, more: Partial<RequestOut> = {}, startedAtMs = 0): Exchange {
-  const request: RequestOut = {
-    channel: 'rest',
-    method: 'GET',
-    url: 'http://127.0.0.1/',
-    headers: {},
-    authorization: { kind: 'none' },
-    ...more,
-  };
-  return {
-    seq: 1,
-    request,
-    status: 200,
-    headers: [],
-    text,
-    json: parseJson(text),
-    startedAtMs,
-    durationMs: 1,
-  };
-}
+const exchangeOf = (text: string, more: Partial<RequestOut> = {}, startedAtMs = 0): Exchange =>
+  answerTo({ ...getOf('http://127.0.0.1/'), ...more }, text, 200, startedAtMs);
 
 function failureIn(exchange: Exchange): Failure {
   const primary = { clientId: 'a', clientSecret: SECRET };

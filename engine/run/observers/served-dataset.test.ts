@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
-import { parseJson } from '../../client/json.ts';
+import { answerTo, getOf } from '../../client/exchange.testing.ts';
 import { instant } from '../../data/instant.ts';
 import { servedDataset, type FetchPage } from './served-dataset.ts';
 
@@ -11,24 +11,8 @@ const dataset = [1n, 2n].map((id) => ({ id, at: instant(AT), testTime: AT, first
 
 function showing(ids: readonly number[]): Exchange {
   const items = ids.map((id) => `{"id":${id},"testTime":"${AT}"}`).join(',');
-  const request = {
-    channel: 'rest',
-    method: 'GET',
-    url: `http://127.0.0.1/v1/tenants/t/screenings?from=${AT}&to=2027-01-01T00:00:00Z`,
-    headers: {},
-    authorization: { kind: 'none' },
-  } as const;
-  const text = `{"items":[${items}],"links":{}}`;
-  return {
-    request,
-    text,
-    json: parseJson(text),
-    seq: 1,
-    status: 200,
-    headers: [],
-    startedAtMs: 0,
-    durationMs: 1,
-  };
+  const url = `http://127.0.0.1/v1/tenants/t/screenings?from=${AT}&to=2027-01-01T00:00:00Z`;
+  return answerTo(getOf(url), `{"items":[${items}],"links":{}}`);
 }
 
 /** A clock, and a lookup that takes `durationMs` and shows more each time. */

@@ -142,7 +142,7 @@ export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run 
   try {
     const missing = (await preconditionsOf(kit))[needs];
     if (missing) throw new Untested(missing);
-    if (kit.client.gone) throw new TargetGone(kit.client.gone);
+    if (kit.client.health.gone) throw new TargetGone(kit.client.health.gone);
     if (kit.ledger.hangs.some(({ id }) => id === ids[0]))
       throw new Untested('a request before it got no answer, twice');
     await run(kit);
