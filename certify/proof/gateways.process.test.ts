@@ -1,5 +1,6 @@
 /** A conformant service stays conformant with nginx in front, and with Varnish that caches pages. */
 import { expect } from '@playwright/test';
+import { temporaryFolder } from '../../engine/files.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import { startServer } from '../../reference-server/run/start.ts';
@@ -10,9 +11,8 @@ import { targetFor, type Mode, LIMIT_MS, obstaclesOf, resultOf } from './faults.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -77,7 +77,7 @@ const PROGRAMS = { nginx: '/usr/sbin/nginx', varnish: '/usr/sbin/varnishd' } as 
 
 /** Starts a gateway with a configuration. Throws an Error with its output if it does not listen in time. */
 async function startGateway(name: Name, port: number, configuration: string): Promise<AsyncDisposable> {
-  const directory = await mkdtemp(join(tmpdir(), `${name}-`));
+  const { path: directory, ...folder } = await temporaryFolder(name);
   const file = join(directory, 'configuration');
   await writeFile(file, configuration);
   // varnishd runs as a user of its own, which must be able to read the file.
@@ -95,7 +95,7 @@ async function startGateway(name: Name, port: number, configuration: string): Pr
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM');
       await ended;
-      await rm(directory, { recursive: true, force: true });
+      await folder[Symbol.asyncDispose]();
     },
   };
   for (const until = Date.now() + STARTS_WITHIN_MS; Date.now() < until && child.exitCode === null;) {

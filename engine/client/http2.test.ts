@@ -1,8 +1,8 @@
 /** Requests over HTTP/2 survive the end of a session, and fall back to HTTP/1.1. */
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from '@playwright/test';
 import { KEY, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { bind } from '../../reference-server/http/http.ts';
 import type { Exchange } from './exchange.ts';
 import { Transport } from './transport.ts';
 
@@ -11,8 +11,7 @@ async function exchangesWith(
   answer: (request: Http2ServerRequest, response: Http2ServerResponse) => void,
 ): Promise<Exchange[]> {
   const server = createSecureServer({ key: KEY, cert: SELF_SIGNED, allowHTTP1: true }, answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `https://localhost:${(server.address() as AddressInfo).port}/`;
+  const url = `https://localhost:${await bind(server)}/`;
   await using transport = new Transport({ timeoutMs: 5_000, ca: SELF_SIGNED });
   const authorization = { kind: 'none' } as const;
   const request = { channel: 'rest', method: 'GET', url, headers: {}, authorization, isHttp2: true } as const;

@@ -1,22 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, test as base } from '@playwright/test';
+import { readFile, writeFile } from 'node:fs/promises';
+import { expect, test } from '@playwright/test';
 import { parseScreening, readDataset, writeDataset } from './dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 
-const test = base.extend<{ directory: string }>({
-  directory: async ({}, use) => {
-    const directory = await mkdtemp(join(tmpdir(), 'dataset-test-'));
-    await use(directory);
-    await rm(directory, { recursive: true });
-  },
-});
-
 const TENANT = '00000000-0000-4000-8000-000000000001';
 
-test('reads a written dataset without any change', async ({ directory }) => {
-  const path = join(directory, 'some.ndjson');
+test('reads a written dataset without any change', async () => {
+  const path = test.info().outputPath('some.ndjson');
   const screenings = [...generateScreenings({ tenantId: TENANT, count: 2_000, bigIds: true })];
   await writeDataset(path, screenings);
   expect(await readDataset(path)).toEqual(screenings);
@@ -33,8 +23,8 @@ test('keeps ids exact and additional fields unchanged', () => {
   });
 });
 
-test('ignores blank lines, a byte order mark and CRLF', async ({ directory }) => {
-  const path = join(directory, 'windows.ndjson');
+test('ignores blank lines, a byte order mark and CRLF', async () => {
+  const path = test.info().outputPath('windows.ndjson');
   const [screening] = [...generateScreenings({ tenantId: TENANT, count: 1 })];
   await writeFile(path, `\uFEFF\r\n${screening?.json}\r\n\r\n`);
   expect(await readDataset(path)).toEqual([screening]);
@@ -54,8 +44,8 @@ const WRONG: [text: string, message: string][] = [
   ['{}', '"id" must be an integer'],
 ];
 for (const [text, message] of WRONG) {
-  test(`rejects ${text} with file and line`, async ({ directory }) => {
-    const path = join(directory, 'wrong.ndjson');
+  test(`rejects ${text} with file and line`, async () => {
+    const path = test.info().outputPath('wrong.ndjson');
     await writeFile(path, `${line(ID, TENANT_TEXT, TIME)}\n${text}\n`);
     await expect(readDataset(path)).rejects.toThrow(`${path}:2: ${message}`);
   });

@@ -1,7 +1,14 @@
 /** Building blocks of non-implementations. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { type Handler, jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { createServer, type Server, type Socket } from 'node:net';
+import {
+  bind,
+  type Handler,
+  jsonAnswer,
+  serve,
+  type ServiceAnswer,
+  type ServiceRequest,
+} from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;
@@ -83,9 +90,8 @@ export async function listenOn(server: Server, scheme = 'http'): Promise<Address
     open.add(socket);
     socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    origin: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `${scheme}://127.0.0.1:${await bind(server)}`,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
