@@ -1,5 +1,6 @@
 /** Builds the report from the ledger: statuses, classes, verdict. It judges nothing beyond the ledger. */
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
+import { BudgetExhausted, PreconditionFailed, SupplyUnusable, TargetGone } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
 import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
@@ -57,7 +58,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
   const declared = results.filter(isDeclared).map(({ id }) => ({ id, reason: reasons[id]! }));
   const counting = (of: readonly RequirementResult[]) => of.filter((result) => !isDeclared(result));
   const unusable = ledger.outcomes
-    .filter(({ unusable, ids }) => unusable && ids.some(isSelected))
+    .filter(({ error, ids }) => error instanceof SupplyUnusable && ids.some(isSelected))
     .map(({ reason = '' }) => reason);
   const verdict = verdictOf(counting(selected), unusable, facts);
   const report: Report = {
@@ -73,7 +74,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
       selected,
       unusable,
       facts,
-      ledger.outcomes.filter(({ isBudgetExhausted }) => isBudgetExhausted).length,
+      ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted).length,
     ),
     basis: basisOf(facts),
     required: facts.required.length > 0 ? facts.required : undefined,
@@ -154,12 +155,13 @@ function resultOf(
   if (error) return result('error', { reason: `the kit failed in "${error.title}": ${error.reason}` });
   const reason = untestedReason(outcomes, checks, facts);
   if (reason === undefined) return result('pass');
-  const cause = outcomes.find(
-    ({ state, because, isSupplement }) =>
-      state === 'untested' && !isSupplement && because && isBroken(because, ledger, facts),
-  );
+  const cause = outcomes
+    .flatMap(({ error, isSupplement }) =>
+      !isSupplement && error instanceof PreconditionFailed && error.because ? error : [],
+    )
+    .find(({ because }) => isBroken(because!, ledger, facts));
   return result('untested', {
-    reason: cause ? `because ${cause.because} failed: ${cause.reason}` : reason,
+    reason: cause ? `because ${cause.because} failed: ${cause.message}` : reason,
   });
 }
 
@@ -179,9 +181,9 @@ function untestedReason(outcomes: Ledger['outcomes'], checks: number, facts: Run
   const required = outcomes.filter(({ isSupplement }) => !isSupplement);
   // If the check's budget was exhausted, the results until then count.
   const untested = required.find(
-    ({ state, isBudgetExhausted }) => state === 'untested' && !(isBudgetExhausted && checks > 0),
+    ({ state, error }) => state === 'untested' && !(error instanceof BudgetExhausted && checks > 0),
   );
-  if (untested) return untested.cut && facts.interrupted ? facts.interrupted : untested.reason;
+  if (untested) return (untested.error instanceof TargetGone && facts.interrupted) || untested.reason;
   if (required.length === 0) return facts.interrupted ?? 'no probe was executed for it';
   return checks === 0 ? 'no answer was received to which it applies' : undefined;
 }

@@ -10,14 +10,12 @@ import type { Kit } from '../kit.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Outcome } from '../state/ledger.ts';
 import type { Check, Precondition } from '../check.ts';
-import { sampleDataOf } from '../walk/survey.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../walk/survey.ts';
 import { correctTargetFile } from '../attribution/configuration-mismatches.ts';
-import { PreconditionFailed, BudgetExhausted, SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
+import { TargetGone, Untested } from '../../errors.ts';
 
 /** The reason for each failed precondition; empty if all hold. */
 export type FailedPreconditions = Partial<Record<Precondition, string>>;
-
-const WIDE_WINDOW = { from: '1970-01-01T00:00:00Z', to: '2100-01-01T00:00:00Z' } as const;
 
 /** Tests the preconditions of checks once: a token, a page, screenings. */
 export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
@@ -29,13 +27,11 @@ async function checkPreconditions(kit: Kit): Promise<FailedPreconditions> {
   await correctTargetFile(kit);
   const page = await reasonOf(() => pagePrecondition(kit));
   if (page) return { page, data: page };
-  const data = await reasonOf(async () => {
-    await sampleDataOf(kit);
-  });
+  const data = await reasonOf(() => sampleDataOf(kit));
   return data ? { data } : {};
 }
 
-async function reasonOf(look: () => Promise<void>): Promise<string | undefined> {
+async function reasonOf(look: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await look();
     return undefined;
@@ -112,7 +108,8 @@ async function pagePrecondition(kit: Kit): Promise<void> {
   }
   const asked = await kit.ask(query);
   // The target may fail only for an empty window.
-  const exchange = asked.status === 200 ? asked : await kit.page({ ...WIDE_WINDOW, pageSize: 10 });
+  const [[from, to]] = WIDE_WINDOWS;
+  const exchange = asked.status === 200 ? asked : await kit.page({ from, to, pageSize: 10 });
   if (!isObject(exchange.json)) {
     throw new Untested(`${sayRequest(exchange.request)} was answered 200 without a JSON object`);
   }
@@ -151,14 +148,7 @@ export async function runCheck(kit: Kit, { ids, title, needs, isSupplement, run 
     const state = error instanceof Untested ? 'untested' : 'error';
     const reason = error instanceof Error ? error.message : String(error);
     const where = state === 'error' && error instanceof Error ? ` (${firstFrame(error)})` : '';
-    end({
-      state,
-      reason: `${reason}${where}`,
-      ...(error instanceof PreconditionFailed ? { because: error.because } : {}),
-      ...(error instanceof SupplyUnusable ? { unusable: true } : {}),
-      ...(error instanceof BudgetExhausted ? { isBudgetExhausted: true } : {}),
-      ...(error instanceof TargetGone ? { cut: true } : {}),
-    });
+    end({ state, reason: `${reason}${where}`, error });
   }
 }
 

@@ -2,6 +2,7 @@
 import type { RequirementId } from '../../requirements.ts';
 import { isHang, type Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
+import { BudgetExhausted, SupplyUnusable } from '../../errors.ts';
 import { allPairs, pairsOf, type Factors, type UncoveredPairs, type Combination } from './covering-array.ts';
 
 /** A failed expectation as data; reports render it. */
@@ -53,14 +54,7 @@ export interface Outcome {
   readonly ids: readonly RequirementId[];
   readonly state: 'done' | 'untested' | 'error';
   readonly reason?: string;
-  /** The requirement whose failure left it untested. */
-  readonly because?: RequirementId | undefined;
-  /** The member of the target file that it needs does not work. */
-  readonly unusable?: boolean;
-  /** Its share of a small budget was exhausted. */
-  readonly isBudgetExhausted?: boolean;
-  /** The run ended while it was running. */
-  readonly cut?: boolean;
+  readonly error?: unknown;
   readonly durationMs?: number;
   /** Goes beyond the requirements: if it is untested, they still count as tested. */
   readonly isSupplement: boolean;
@@ -150,7 +144,8 @@ export class Ledger {
 
   /** A member of the target file is wrong: the run continues without it and is incomplete. */
   supplyUnusable(ids: readonly RequirementId[], reason: string): void {
-    this.end({ title: reason, ids, state: 'untested', reason, unusable: true, isSupplement: false });
+    const error = new SupplyUnusable(reason);
+    this.end({ title: reason, ids, state: 'untested', reason, error, isSupplement: false });
   }
 
   get outcomes(): readonly Outcome[] {
@@ -159,8 +154,8 @@ export class Ledger {
 
   /** Whether its budget share was exhausted before all its requirements were tested. */
   isCutShort(title: string): boolean {
-    const { isBudgetExhausted = false, ids = [] } = this.ended.get(title) ?? {};
-    return isBudgetExhausted && ids.some((id) => !this.checks.has(id));
+    const { error, ids = [] } = this.ended.get(title) ?? {};
+    return error instanceof BudgetExhausted && ids.some((id) => !this.checks.has(id));
   }
 
   /** Raises a figure of the evidence to at least this value. */

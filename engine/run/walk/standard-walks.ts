@@ -118,13 +118,10 @@ function includingTies(items: readonly OracleItem[], start: number, size: number
 
 /** A page with next must be followed by a page with items (2.4-next-no-empty-page). */
 function noteEmptyPages(kit: Kit, { exchanges }: Walk): void {
-  for (const [index, exchange] of exchanges.entries()) {
-    const before = exchanges[index - 1];
-    if (!before) continue;
+  for (const exchange of exchanges.slice(1))
     kit.check('2.4-next-no-empty-page', exchange, (page) =>
       pageOf(page).items?.length === 0 ? differs('items after a page with next', 'an empty page') : undefined,
     );
-  }
 }
 
 /** Throws Untested unless a walk has several pages. */
