@@ -21,16 +21,13 @@ const offsets = fc.noBias(
 );
 
 /** Up to the microsecond: finer fractions are only recommended (4.2-fractions-finer). */
-export const spellings: fc.Arbitrary<Spelling> = fc.record(
-  { offsetMinutes: offsets, digits: fc.constantFrom(0, 1, 3, 6) },
-  { requiredKeys: [] },
-);
+const SPELLING = { offsetMinutes: offsets, digits: fc.constantFrom(0, 1, 3, 6) };
 
-/** The same, always with an offset. */
-export const offsetSpellings: fc.Arbitrary<Spelling> = fc.record(
-  { offsetMinutes: offsets, digits: fc.constantFrom(0, 1, 3, 6) },
-  { requiredKeys: ['offsetMinutes'] },
-);
+export const spellings: fc.Arbitrary<Spelling> = fc.record(SPELLING, { requiredKeys: [] });
+
+export const offsetSpellings: fc.Arbitrary<Spelling> = fc.record(SPELLING, {
+  requiredKeys: ['offsetMinutes'],
+});
 
 /** Each value with its frequency, in ascending order: shrinking goes towards the first. */
 const often = (...weighted: readonly (readonly [number, times: number])[]): fc.Arbitrary<number> =>
