@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Exchange, RequestOut } from './exchange.ts';
 import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt } from './failures.ts';
 import { TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut =>

@@ -6,10 +6,9 @@
 import type { Clock } from '../clock.ts';
 import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
-import type { Attempt } from './attempt.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
-import { isGatewayStatus, isSame, isServerFailure, retryAfterMs } from './failures.ts';
+import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, type Attempt } from './failures.ts';
 import { Guards, isGuardRefusal } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
