@@ -63,7 +63,6 @@ export const limits: readonly Fault[] = [
           algorithm: 'token-bucket',
           burst: 60,
         }),
-        300,
       ),
       needsNeighbours: true,
     },
