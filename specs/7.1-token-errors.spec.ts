@@ -111,6 +111,8 @@ interface ErrorRow {
   readonly form: (valid: Form) => Form;
   /** Defaults to 400 with `error`; set if other answers are accepted too. */
   readonly judge?: Judge;
+  /** A gateway may take it for an attack and answer it with any body. */
+  readonly suspicious?: boolean;
 }
 
 const duplicate = (form: Form, name: string, other?: string): Form =>
@@ -148,6 +150,7 @@ const ROWS: readonly ErrorRow[] = [
       valid.map(([key, value]) =>
         key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
       ),
+    suspicious: suffix === OPERATOR,
     // Firewalls take the operator for an attack; Spring reads a list of one value as that value.
     judge:
       suffix === OPERATOR
@@ -216,21 +219,23 @@ async function clientAt(kit: Kit, turn: number): Promise<ClientName> {
   return other && (await unlessUntested(kit.token('secondTenant'))) ? 'secondTenant' : 'primary';
 }
 
-for (const [turn, { error, id, what, form, judge = refusedAs(400, error) }] of ROWS.entries())
+for (const [turn, row] of ROWS.entries()) {
+  const { error, id, what, form, judge = refusedAs(400, error), suspicious = false } = row;
   test(`${error}: ${what}`, about([id, '7.1-body'], { needs: 'token' }), async ({ kit }) => {
     const toDialect = await dialectOf(kit, turn);
     const client = await clientAt(kit, turn);
     const valid = kit.client.validForm(client);
     const usual = toDialect(kit.client.tokenRequest(valid));
     // Of two values of a parameter the order matters, which a dialect may reverse.
-    const exchange = readable(await kit.send({ ...usual, form: form(usual.form!) }));
+    const exchange = readable(await kit.send({ ...usual, form: form(usual.form!), suspicious }));
     // Where a valid request is not served in this dialect either, 4.1-success reports that.
     const isServed = judge(exchange) === undefined || readToken(await kit.send(usual)) !== undefined;
     if (isServed) kit.check(id, exchange, judge, what);
-    else await sendForm(kit, id, form(valid), judge, what);
+    else await sendForm(kit, id, form(valid), judge, what, { suspicious });
     // Repeated attempts without the secret may lock the client out, so valid credentials follow.
     if (what.startsWith('client_secret')) await kit.client.mint(client);
   });
+}
 
 test(
   'invalid_request: a body that is not a form',
@@ -284,7 +289,7 @@ test(
       'client_secret',
       `${clientSecret}\0${clientSecret}`,
     );
-    const answer = await kit.send(kit.client.tokenRequest(form));
+    const answer = await kit.send({ ...kit.client.tokenRequest(form), suspicious: true });
     kit.ledger.observe('secret-after-nul', String(answer.status));
     await kit.client.mint('primary');
   },

@@ -81,6 +81,8 @@ function isAttack(path: string): boolean {
 const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
 
+const isAttackOfForms = ({ body }: ServiceRequest): boolean => /%00|%5B%24ne%5D/i.test(body.toString());
+
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
 const MAX_REJECTIONS = 40;
@@ -148,6 +150,10 @@ export const accidents: Groups = {
     ),
     'a gateway that answers 403 with HTML to what looks like an attack': againstAttacks(() =>
       html(403, 'Request blocked'),
+    ),
+    'a gateway that answers 400 with HTML to a NUL or an operator of MongoDB in a form': intercepting(
+      () => html(400, 'Bad Request'),
+      (request) => isTokenRequest(request) && isAttackOfForms(request),
     ),
     '501 for every method of pages but GET': intercepting(
       () => html(501, 'Not Implemented'),

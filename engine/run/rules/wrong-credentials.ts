@@ -1,6 +1,6 @@
 /** Wrong client ids and secrets, and token requests that must be rejected. */
 import { swapCase } from '../../client/altered-token.ts';
-import { header, type Exchange } from '../../client/exchange.ts';
+import { header, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { differs, type Judge, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { refusedAs, sayToken } from '../../checks/token.ts';
 import { TargetLocked } from '../../errors.ts';
@@ -22,8 +22,9 @@ export async function sendForm(
   form: Form,
   judge: Judge,
   label: string,
+  fields: Pick<RequestOut, 'suspicious'> = {},
 ): Promise<Exchange> {
-  const exchange = readable(await kit.send(kit.client.tokenRequest(form)));
+  const exchange = readable(await kit.send({ ...kit.client.tokenRequest(form), ...fields }));
   kit.check(id, exchange, judge, label);
   return exchange;
 }
