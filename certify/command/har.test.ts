@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
-import { pageText } from '../../reference-server/run/alter.ts';
+import { answers, pageText } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
@@ -63,6 +63,67 @@ test('recorded answers of a gateway or a guard in front break no requirement', a
   const report = await judgeRecording({ ...recording, exchanges }, targetOfRecording(recording), {});
   expect(failedOf(report)).toEqual([]);
   expect(resultOf(report, '7.2-body').status).toBe('pass');
+});
+
+test('bodies that the recorder left out or cut short break no requirement', async ({ small }) => {
+  const redactor = createRedactor([]);
+  const entries: { response: { content: { text: string } } }[] = [];
+  await certifyServer(small, {}, 'full', {
+    ...{ runs: 1, only: ['4.2-success', '2.4-items', '7.1-invalid_scope'] },
+    onExchange: (exchange) => entries.push(entryOf(exchange, redactor) as (typeof entries)[number]),
+  });
+  const altered = entries.flatMap(({ response: { content, ...response }, ...entry }) =>
+    [{ text: undefined }, { text: '' }, { text: content.text.slice(0, -1) }, { text: content.text }].map(
+      ({ text }) => ({ ...entry, response: { ...response, content: { ...content, text } } }),
+    ),
+  );
+  const file = join(directory, 'run.har');
+  await writeFile(file, harText(altered));
+  const recording = await readHar(file);
+  expect(recording.exchanges).toHaveLength(entries.length);
+  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  expect(failedOf(report)).toEqual([]);
+  expect(resultOf(report, '2.4-items').status).toBe('pass');
+});
+
+test('judges an empty body that the server sent', async ({ small }) => {
+  const redactor = createRedactor([]);
+  const entries: object[] = [];
+  await certifyServer(
+    small,
+    answers((answer) => (answer.status === 200 ? { ...answer, body: '' } : answer)),
+    'full',
+    {
+      ...{ runs: 1, only: ['4.2-success', '2.4-items'] },
+      onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+    },
+  );
+  const file = join(directory, 'run.har');
+  await writeFile(file, harText(entries));
+  const recording = await readHar(file);
+  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  expect(failedOf(report).join()).toContain('2.1-');
+});
+
+test('a recording does not show whether a testTime was corrected', async () => {
+  const file = join(directory, 'run.har');
+  const tenant = '1b9e2c40-0000-4000-8000-000000000001';
+  const url = `https://api.example/v1/tenants/${tenant}/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z`;
+  const entries = ['08', '09'].map((hour) => {
+    const item = { id: 1, tenantId: tenant, testTime: `2026-03-01T${hour}:00:00Z` };
+    const text = JSON.stringify({ items: [item], links: {} });
+    const headers = [{ name: 'content-type', value: 'application/json' }];
+    return {
+      startedDateTime: `2026-03-01T${hour}:30:00Z`,
+      request: { method: 'GET', url, headers: [] },
+      response: { status: 200, headers, content: { size: text.length, mimeType: 'application/json', text } },
+    };
+  });
+  await writeFile(file, harText(entries));
+  const recording = await readHar(file);
+  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  expect(failedOf(report)).toEqual([]);
+  expect(resultOf(report, '2.3-id-stable').status).toBe('untested');
 });
 
 test('rejects a file that is not HAR with one line', async () => {

@@ -6,7 +6,7 @@ import { exchangeOf, isPlain, type Authorization, type Exchange } from '../../en
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';
 import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
-import { member } from '../../engine/client/json.ts';
+import { member, parseJson } from '../../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import type { Target } from '../../engine/target/target.ts';
@@ -36,6 +36,7 @@ const entrySchema = z.object({
     status: z.number(),
     headers: z.array(nameValue),
     content: z.object({
+      size: z.number().catch(-1),
       text: z.string().optional(),
       encoding: z.string().optional(),
       mimeType: z.string().catch(''),
@@ -164,9 +165,8 @@ function exchangeFrom(
     given === undefined
       ? { kind: 'none' }
       : { kind: 'header', value: given, label: 'as recorded', shell: 'Bearer $TOKEN' };
-  const { content } = response;
-  const decoded =
-    content.encoding === 'base64' ? Buffer.from(content.text ?? '', 'base64').toString() : content.text;
+  const body = bodyOf(response.content);
+  if (body === undefined) return undefined;
   const form = channel === 'token' ? formOf(request.postData) : undefined;
   delete headers['authorization'];
   return exchangeOf({
@@ -182,10 +182,19 @@ function exchangeFrom(
     },
     status: response.status,
     headers: response.headers.map(({ name, value }) => [name.toLowerCase(), value] as const),
-    text: decoded ?? '',
+    text: body,
     startedAtMs: Date.parse(startedDateTime) || 0,
     durationMs: time,
   });
+}
+
+/** The body; undefined if the recorder left it out, as the format allows, or cut it short. */
+function bodyOf({ size, text, encoding }: Entry['response']['content']): string | undefined {
+  if (text === undefined) return size === 0 ? '' : undefined;
+  const octets = Buffer.from(text, encoding === 'base64' ? 'base64' : 'utf8');
+  const body = octets.toString();
+  // Redaction shortens a body too, but leaves it JSON.
+  return octets.length < size && parseJson(body) === undefined ? undefined : body;
 }
 
 function formOf(postData: Entry['request']['postData']): [string, string][] | undefined {
@@ -202,6 +211,7 @@ const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '2.1-expires_in-3600',
   '2.2-iat',
   '2.2-iss',
+  '2.3-id-stable',
   '7.2-no-unprovoked-5xx',
 ]);
 
