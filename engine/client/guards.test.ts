@@ -45,6 +45,32 @@ test('returns a 403 that has the documented code, or that only one request gets'
   expect(await guarded(0).guards.isToRetry(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
 });
 
+test('a 429 that is no JSON may be of a guard after refused tokens, or where the token is not the own', () => {
+  let nowMs = 0;
+  const clock: Clock = { now: () => nowMs, sleep: async () => {} };
+  const guards = new Guards({ clock, probe: async (request) => answer(request, 200) });
+  const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
+  const isOfGuard = (text: string, isBurst = false): boolean =>
+    guards.mayHaveThrottled(answer(own, 429, text), isBurst);
+  const guess = (times: number): void => {
+    for (let i = 0; i < times; i++) guards.note(answer(requestOf('b'), 401));
+  };
+  guess(4);
+  expect(guards.mayHaveThrottled(answer(requestOf('b'), 429, '<h1>'))).toBe(true);
+  expect(isOfGuard('<h1>')).toBe(false);
+  guess(1);
+  expect([isOfGuard('<h1>'), isOfGuard('<h1>', true), isOfGuard('{}')]).toEqual([true, true, false]);
+  // A ban may last longer than the minute that counts.
+  nowMs += 600_000;
+  guards.note(answer(own, 429));
+  expect(isOfGuard('<h1>')).toBe(true);
+  guards.note(answer(own, 200));
+  expect(isOfGuard('<h1>')).toBe(false);
+  guess(5);
+  guards.note(answer(own, 200));
+  expect([isOfGuard('<h1>'), isOfGuard('<h1>', true)]).toEqual([true, false]);
+});
+
 test('waits for a rate limit anew, however long ago another request was rejected', async () => {
   let nowMs = 0;
   const health = new TargetHealth({

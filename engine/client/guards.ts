@@ -1,5 +1,5 @@
 /**
- * Guards against brute force in front of the target (fail2ban, a WAF): they answer 403 in their own words to
+ * Guards against brute force in front of the target (fail2ban, a WAF): they answer 403 or 429 in their own words to
  * requests that were served before.
  */
 import type { Clock } from '../clock.ts';
@@ -13,6 +13,10 @@ const PROBES = 8;
 const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
+
+/** This many refused credentials within a minute look like guessing: fail2ban acts after five by default. */
+const GUESSES = 5;
+const GUESSING_MS = 60_000;
 
 /** The values of `error` in RFC 6749, 5.2. */
 const OAUTH_ERRORS = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
@@ -48,15 +52,42 @@ export class Guards {
   private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereActive = false;
+  /** When the credentials were refused that were sent in the last minute before a guard could act. */
+  private guessedAtMs: readonly number[] = [];
+  private isServedSince = false;
 
   constructor(private readonly options: GuardOptions) {}
 
   note({ request, status }: Exchange): void {
     const { channel, offPath } = request;
+    this.noteGuess(status);
     if (channel !== 'rest') return;
     if (status === 401) this.refusedTokens++;
     if (status !== 200 || offPath) return;
+    this.isServedSince = true;
     for (const key of keysOf(request)) this.served.set(key, [this.served.get(key)?.[0] ?? request, request]);
+  }
+
+  private noteGuess(status: number): void {
+    // While a guard rejects everything, what made it act remains the latest.
+    if (status === 0 || status === 429) return;
+    const nowMs = this.options.clock.now();
+    const isGuess = status === 401;
+    if (isGuess) this.isServedSince = false;
+    this.guessedAtMs = [...this.guessedAtMs, ...(isGuess ? [nowMs] : [])].filter(
+      (atMs) => atMs > nowMs - GUESSING_MS,
+    );
+  }
+
+  /**
+   * Whether a guard may have answered this 429, and not the rate limit of section 7.2: it is no JSON, and the request
+   * or earlier ones looked like guessing. `isBurst`: the request belongs to a burst that is to exceed the limit.
+   */
+  mayHaveThrottled({ request, status, json }: Exchange, isBurst = false): boolean {
+    if (request.channel !== 'rest' || status !== 429 || json !== undefined) return false;
+    const { authorization: by } = request;
+    const isOwn = by.kind === 'client' || (by.kind === 'header' && by.of !== undefined);
+    return !isOwn || (this.guessedAtMs.length >= GUESSES && !(isBurst && this.isServedSince));
   }
 
   /**

@@ -216,6 +216,11 @@ export const accidents: Groups = {
       withHeader(refusal('429 rate_limited'), 'retry-after', '2'),
     ),
   },
+  'with a guard that answers 429 with HTML': {
+    '40 refused tokens in ten seconds: 429 with HTML and no Retry-After': againstGuesses(() =>
+      html(429, 'Too Many Requests'),
+    ),
+  },
   'with a guard for each tenant': {
     '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, tenantOf),
     'every third wrong secret locks the client out, with 423': lockout(EVERY_THIRD, () =>
