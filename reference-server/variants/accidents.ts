@@ -1,12 +1,14 @@
 /** Incidents of correct servers: a single failure, defences against guessing, a gateway. */
 import {
   answering,
+  both,
   html,
   intercepting,
   invalidClient,
   isScreenings,
   isTokenRequest,
   middleware,
+  nextUrls,
   oauthError,
   refusal,
   withHeader,
@@ -80,6 +82,16 @@ function isAttack(path: string): boolean {
 /** Answers what looks like an attack. */
 const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
+
+/** RFC 3986, 3.4: only the form encoding decodes + as a space. */
+const keepingRawPlus = middleware(() => (request, next) => {
+  const [path, query] = request.path.split(/\?(.*)/s);
+  return next(
+    isScreenings(request) && query
+      ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
+      : request,
+  );
+});
 
 const isAttackOfForms = ({ body }: ServiceRequest): boolean => /%00|%5B%24ne%5D/i.test(body.toString());
 
@@ -167,15 +179,7 @@ export const accidents: Groups = {
       () => jsonAnswer(429, { error: 'temporarily_unavailable' }, [['retry-after', '4']]),
     ),
     '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),
-    // RFC 3986, 3.4: only the form encoding decodes + as a space.
-    'a raw + in a query is a +': middleware(() => (request, next) => {
-      const [path, query] = request.path.split(/\?(.*)/s);
-      return next(
-        isScreenings(request) && query
-          ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
-          : request,
-      );
-    }),
+    'a raw + in a query is a +': keepingRawPlus,
     'an empty pageSize or from_id is ignored': readAs('pageSize|from_id', (text) =>
       text === '' ? '' : undefined,
     ),
@@ -233,6 +237,10 @@ export const accidents: Groups = {
       againstAttacks(() => jsonAnswer(429, { title: 'Too Many Requests' }, [['retry-after', '600']])),
     'every third wrong secret locks the client out, with 400': lockout(EVERY_THIRD, () =>
       oauthError(400, 'invalid_request'),
+    ),
+    'a raw + in a query is a +, and next has it so': both(
+      keepingRawPlus,
+      nextUrls(({ href }) => href.replaceAll('%2B', '+')),
     ),
   },
 };

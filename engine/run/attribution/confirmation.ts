@@ -4,11 +4,12 @@
  */
 import { isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
-import { isPage, parseQuery, shows } from '../../client/page.ts';
+import { isPage, orderedItems, pageOf, parseQuery, shows } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
-import { TargetGone, Untested, wentWrong } from '../../errors.ts';
+import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
+import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
 import type { RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
@@ -50,6 +51,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     if (leftMs > 0) await run.clock.sleep(leftMs);
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
+  await learnRawPlus(run);
   const kept: Finding[] = [];
   // Reuse answers, so that a request which breaks several requirements gets the same answer for each reduction.
   const answers = new Map(ledger.unconfirmed.map(({ exchange }) => [keyOf(exchange?.request), exchange]));
@@ -70,6 +72,27 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
   }
   if (isSettled) knowledge.knownBefore = Infinity;
   return kept;
+}
+
+/** Drops findings about a raw + in next if the target reads it as +: then it leads to the same page as %2B. */
+async function learnRawPlus({ client, knowledge, ledger, target }: RunContext): Promise<void> {
+  if (knowledge.keepsRawPlus !== undefined) return;
+  for (const { id, exchange } of ledger.unconfirmed) {
+    const { nextUrl } = (NEXT_TIMES.includes(id) && exchange && pageOf(exchange)) || {};
+    if (!nextUrl?.includes('+') || !isTrusted(nextUrl, target)) continue;
+    const idsAt = async (url: string): Promise<string> => {
+      const page = await unlessUntested(client.send({ ...exchange!.request, url, followed: true }));
+      return page?.status === 200
+        ? orderedItems(page)
+            .map(({ id: one }) => one)
+            .join()
+        : '';
+    };
+    const expected = await idsAt(withPlusEncoded(nextUrl));
+    knowledge.keepsRawPlus = expected !== '' && (await idsAt(nextUrl)) === expected;
+    if (knowledge.keepsRawPlus) ledger.reconsider(NEXT_TIMES);
+    return;
+  }
 }
 
 const keyOf = (request: RequestOut | undefined): string =>

@@ -28,7 +28,7 @@ export class ExchangeObserver {
     const { oracleOf, notUnfinished, differsFromDataset } = knowledge;
     this.observers = [
       ...pageObservers(oracleOf),
-      ...nextObservers(target, oracleOf),
+      ...nextObservers(target, oracleOf, knowledge),
       ...errorObservers(target.errorCodePointer),
       ...tokenObservers(target, client.clock),
       ...answerObservers(target, client.issued),

@@ -104,6 +104,9 @@ export class Knowledge {
   readonly pages: Exchange[] = [];
   readonly sentBy = new WeakMap<Exchange, number>();
 
+  /** The target reads a raw + in a query as +; undefined if unknown. */
+  keepsRawPlus: boolean | undefined;
+
   /** When the traversal of each `next` began. */
   private readonly traversals = new Map<string, number>();
 
