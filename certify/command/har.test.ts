@@ -105,14 +105,18 @@ test('judges an empty body that the server sent', async ({ small }) => {
   expect(failedOf(report).join()).toContain('2.1-');
 });
 
-test('a recording does not show whether a testTime was corrected', async () => {
+test('a recording does not show whether a testTime was corrected, or how a raw + is read', async () => {
   const file = join(directory, 'run.har');
   const tenant = '1b9e2c40-0000-4000-8000-000000000001';
   const url = `https://api.example/v1/tenants/${tenant}/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z`;
   const entries = ['08', '09'].map((hour) => {
-    const item = { id: 1, tenantId: tenant, testTime: `2026-03-01T${hour}:00:00Z` };
-    const text = JSON.stringify({ items: [item], links: {} });
-    const headers = [{ name: 'content-type', value: 'application/json' }];
+    const item = { id: 1, tenantId: tenant, testTime: `2026-03-01T${hour}:00:00+01:00` };
+    const next = `${url.split('?')[0]}?from=${item.testTime}&to=2026-03-02T01:00:00+01:00&from_id=1`;
+    const text = JSON.stringify({ items: [item], links: { next } });
+    const headers = [
+      { name: 'content-type', value: 'application/json' },
+      { name: 'link', value: `<${next}>; rel="next"` },
+    ];
     return {
       startedDateTime: `2026-03-01T${hour}:30:00Z`,
       request: { method: 'GET', url, headers: [] },

@@ -239,6 +239,8 @@ export async function judgeRecording(
   options: CertifyOptions,
 ): Promise<Report> {
   await using kit = new Kit(target, kitOptions(options));
+  // The target cannot be asked how it reads a raw + in next.
+  kit.knowledge.keepsRawPlus = true;
   const began = performance.now();
   const judged = exchanges.filter((exchange) =>
     exchange.request.channel === 'rest' ? !isByGuard(exchange) : !isRedacted(exchange),
