@@ -223,7 +223,7 @@ function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefin
 function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): ArrivalRecord[] {
   const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
   const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
-  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
+  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0 };
   const kind = 'arrival' as const;
   return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
 }

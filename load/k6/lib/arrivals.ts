@@ -123,17 +123,13 @@ const WALK_PAGES = 4;
 
 // Cached per VU, because reading k6's state costs more than the rest of an iteration.
 let client: Client | undefined;
-let index = 0;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
 export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
   const { dueAtMs, schedulerLagMs, draw } = request;
-  if (!client) {
-    index = exec.vu.idInTest % config.clients.length;
-    client = clientOf(config, data, index);
-  }
+  client ??= clientOf(config, data, exec.vu.idInTest % config.clients.length);
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
       client.renew();
@@ -147,7 +143,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs, index);
+  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs);
 }
 
 /** Share of the arrivals that use a new token in outage tests. */
