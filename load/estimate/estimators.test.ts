@@ -58,6 +58,7 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   expect(of(100, 2).held).toBe(false);
   const alone = (p99Ms: number) => ({ seconds: 10, latency: { requests: 50, p50Ms: 20, p99Ms }, counts: {} });
   expect(mergeParts([alone(90), alone(70)])).toMatchObject({ requests: 100, p50Ms: 20, p99Ms: 90 });
+  expect(mergeParts([alone(90), { ...alone(70), held: false }]).held).toBe(false);
 });
 
 const search = (steps: RunStep, more: object = {}) =>
