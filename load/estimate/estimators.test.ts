@@ -119,6 +119,12 @@ test('capacity: confirms no figure if every step is void', async () => {
   expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SEARCH_DEFAULTS.maxRate / 2);
 });
 
+test('counts redirects as failed', () => {
+  const sample = { latencyMs: 5, serviceMs: 5, status: 302 };
+  const samples = Array.from({ length: 600 }, (_, index) => ({ dueMs: index * 10, ...sample }));
+  expect(judgeStep(100, 6, samples, SLO).verdict).toBe('breaks');
+});
+
 test('judges a share by significance instead of a quantile of few samples', () => {
   expect(shareVerdict(0, 32, 0.01)).toBe('undecided');
   expect(shareVerdict(0, 300, 0.01)).toBe('holds');
