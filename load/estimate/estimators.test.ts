@@ -96,6 +96,13 @@ test('limiter: a kind has to predict 95 % of the later answers', () => {
   expect(isMet({ asPredicted: 0, requests: 0 })).toBe(false);
 });
 
+test('capacity: answers that exclude no errors do not suffice for a single rate', async () => {
+  const at = (rate: number) =>
+    new Search(stepsAgainst(server({}), 1), { ...SEARCH_DEFAULTS, slo: SLO }).check(rate);
+  expect(await at(6)).toMatchObject({ confirmed: true, requestsPerSecond: 6 });
+  expect(await at(3)).toMatchObject({ confirmed: false });
+});
+
 test('capacity: one void step does not affect the others', async () => {
   const right = stepsAgainst(server({ service: exponentialService(3, 20) }, 2), 2);
   let steps = 0;
