@@ -71,16 +71,16 @@ export default function (data: SetupData): void {
       sent.next ?? (sent.response!.json('links.next') as string | undefined),
     );
   }
-  if (!config.records) reportDepth(pages, walk.pageSize);
+  if (!config.records) reportDepth(pages);
 }
 
 /** Fewer pages do not show the effect of depth. */
 const MIN_PAGES = 12;
 
-function reportDepth(pages: readonly DeepPage[], pageSize: number): void {
+function reportDepth(pages: readonly DeepPage[]): void {
   if (pages.length < MIN_PAGES)
     return console.log(`${pages.length} pages are too few to compare depths: use a smaller -e PAGE_SIZE`);
-  const { flat, shape, likelyCause, ratios } = depthShape({ pages, windows: [], emptyMs: [], pageSize });
+  const { flat, shape, likelyCause, ratios } = depthShape({ pages, windows: [], emptyMs: [] });
   console.log(
     `${shape}: of ${pages.length} pages deep ones cost ${ratios.deep.toFixed(2)} × first pages of windows that start there${flat ? '' : `; likely cause: ${likelyCause}`}`,
   );

@@ -62,7 +62,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
 async function measure(
   session: Session,
   { pageSize, maxPages = DEEPEST }: PagingOptions,
-): Promise<DepthFinding> {
+): Promise<DepthFinding & { readonly rows: number }> {
   const { from, to } = session.prepared.base.window;
   // Before any short window, so that no plan for short windows is cached.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
@@ -96,7 +96,8 @@ async function measure(
   const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
   const emptyMs = (await walk(session, nothing, 1)).map(({ ms }) => ms);
-  return depthShape({ pages, windows, emptyMs, pageSize });
+  // The cost of deeper pages is unknown.
+  return { ...depthShape({ pages, windows, emptyMs }), rows };
 }
 
 /** `count` windows, each a share of the whole range, evenly spread over it. */
