@@ -46,6 +46,8 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 
 export type DepthFinding = ReturnType<typeof depthShape>;
 
+/** Fewer pages do not show the effect of depth. */
+export const LEAST_PAGES = 12;
 /** A safety limit: smaller differences are no finding. */
 const LEAST_MS = 4;
 const BINS = 20;

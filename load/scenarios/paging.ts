@@ -1,6 +1,6 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
 import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
-import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
+import { type DepthFinding, depthShape, LEAST_PAGES, type WindowPair } from '../estimate/depth.ts';
 import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
@@ -66,6 +66,8 @@ async function measure(
   const { from, to } = session.prepared.base.window;
   // Before any short window, so that no plan for short windows is cached.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
+  if (pages.length < LEAST_PAGES)
+    throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
   session.tell(
     `  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
