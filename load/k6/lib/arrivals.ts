@@ -9,6 +9,7 @@ import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
 import { HEAD_SECONDS } from './presets.ts';
+import { shortlyBefore } from './window.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
@@ -160,7 +161,7 @@ export const anywhere =
 /** Polls the end of the window, where new screenings arrive. */
 export const atHead =
   ({ pageSize, headSeconds = HEAD_SECONDS }: LoadConfig): StartPage =>
-  ({ window: { from, to } }, _draw, by) => {
+  ({ window: { from, to } }, draw, by) => {
     const fromMs = Math.max(Date.parse(from), Date.parse(to) - headSeconds * 1000);
-    return by.first(new Date(fromMs).toISOString(), to, pageSize, 'poll');
+    return by.first(shortlyBefore(fromMs, draw()), to, pageSize, 'poll');
   };
