@@ -8,14 +8,22 @@ import {
   refused,
   sayRefusal,
 } from '../engine/checks/errors.ts';
-import type { Judge } from '../engine/checks/mismatch.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
-import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
+import {
+  header,
+  headerLines,
+  type Authorization,
+  type Exchange,
+  type RequestOut,
+} from '../engine/client/exchange.ts';
+import { integerOf, isObject, member, type Json } from '../engine/client/json.ts';
 import { percentEncoded } from '../engine/client/transport.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
+import { orderedItems, SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isClientError, EMPTY_WINDOW, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -131,6 +139,41 @@ test(
       if (other === undefined) continue;
       kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
     }
+  },
+);
+
+/** Whether the answer is a screening with this id, which a member may wrap. */
+const showsScreening = ({ status, json }: Exchange, id: bigint): boolean => {
+  const holds = (value: Json): boolean =>
+    isObject(value) &&
+    ((integerOf(member(value, 'id')) === id && typeof member(value, 'testTime') === 'string') ||
+      Object.values(value).some(holds));
+  return status === 200 && json !== undefined && holds(json);
+};
+
+const noScreening =
+  (id: bigint, expected: string): Judge =>
+  (exchange) =>
+    showsScreening(exchange, id) ? differs(expected, sayRefusal(exchange)) : undefined;
+
+test(
+  'a screening that is also served by its id needs a token of its tenant',
+  about(['5-missing', '5-forbidden'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const ask = (tenantId: string, id: bigint, by?: Authorization): Promise<Exchange> =>
+      kit.send({ ...kit.request(tenantId, `/${id}`, by), offPath: true });
+    const own = await kit.tenantOf();
+    const { id } = (await sampleDataOf(kit)).items[0]!;
+    if (!showsScreening(await ask(own, id), id)) return;
+    const without = await ask(own, id, { kind: 'none' });
+    kit.check('5-missing', without, noScreening(id, '401 unauthenticated'), 'by its id');
+    if (!kit.target.clients.secondTenant) return;
+    const [[from, to]] = WIDE_WINDOWS;
+    const page = await kit.page({ from, to, pageSize: 1 }, { client: 'secondTenant' });
+    const theirs = orderedItems(page)[0]?.id;
+    if (theirs === undefined) return;
+    const across = await ask(await kit.tenantOf('secondTenant'), theirs);
+    kit.check('5-forbidden', across, noScreening(theirs, '403 forbidden'), 'by its id');
   },
 );
 
