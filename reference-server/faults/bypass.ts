@@ -48,8 +48,11 @@ const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOpt
     return { ...request, path };
   });
 
-/** Also serves each screening that a page has shown by its id, where the collection is answered with 200 or `status`. */
-const byId = (status: number): ServerOptions =>
+/**
+ * Also serves each screening that a page has shown by its id, where the collection is answered with 200 or `status`.
+ * `keyOf` is what it looks up of the path.
+ */
+const byId = (status: number, keyOf = (path: string): string => path): ServerOptions =>
   middleware(() => {
     const shown = new Map<string, string>();
     return async (request, next) => {
@@ -58,8 +61,8 @@ const byId = (status: number): ServerOptions =>
       const path = request.path.split('?')[0]!;
       if (isScreenings(request) && answer.status === 200)
         for (const text of itemTexts(String(answer.body)))
-          shown.set(`${path}/${/^\{"id":(\d+)/.exec(text)?.[1]}`, text);
-      const item = shown.get(request.path);
+          shown.set(keyOf(`${path}/${/^\{"id":(\d+)/.exec(text)?.[1]}`), text);
+      const item = shown.get(keyOf(request.path));
       if (!single || item === undefined || request.method !== 'GET') return answer;
       const collection = await next({ ...request, path: `${single[1]}?${EMPTY}` });
       return [200, status].includes(collection.status) ? jsonAnswer(200, item) : collection;
@@ -151,6 +154,9 @@ export const bypasses: readonly Fault[] = [
       const path = request.path.replace(/tenants\/[^/]+/, `tenants/${tenant}`);
       return (await next({ ...request, path })).status === 404 ? emptyPage() : answer;
     }),
+  }),
+  ...failsFull({ '4.2-r3-one-tenant': /no screening of another tenant.*200/ })({
+    'a screening by its id is looked up without its tenant': byId(200, (path) => path.replace(/.*\//, '')),
   }),
   ...fails({ '5-no-echo': /token/ })({
     'TRACE repeats the request': middleware(() => (request, next) => {
