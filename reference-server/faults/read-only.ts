@@ -60,8 +60,9 @@ const isComplete = (value: unknown): value is Posted =>
 export const readOnly: readonly Fault[] = [
   ...failsFull({ '1-read-only': /no screening that was not there before/ })({
     'POST stores a screening': writable((held, { method, body }) => {
-      if (method !== 'POST') return undefined;
-      const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
+      const one = bodyOf(body);
+      if (method !== 'POST' || Array.isArray(one)) return undefined;
+      const { id, testTime } = one as Posted;
       held.set(String(id), ofScratch(String(id), testTime));
       return done();
     }),
