@@ -9,6 +9,7 @@ import {
   isTokenRequest,
   jsonBody,
   middleware,
+  oauthError,
   requests,
   tokenErrors,
   withHeader,
@@ -227,6 +228,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
+    ),
+    'a mint with an X-Request-Id that is no UUID is 500': answers(
+      () => oauthError(500, 'server_error'),
+      ({ status }, request) =>
+        isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
