@@ -6,6 +6,7 @@ import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
+import { formEncode } from '../engine/client/transport.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
   refusal,
@@ -277,11 +278,22 @@ const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
   );
 
 /** Sends the body unchanged, whatever it contains. Without `type` it is a form; an empty `type` is left out. */
-function sendForm(kit: Kit, body: string, type?: string): Promise<Exchange> {
+function sendForm(
+  kit: Kit,
+  body: string,
+  type?: string,
+  further: RequestOut['headers'] = {},
+): Promise<Exchange> {
   const { form: _, headers: usual, ...bare } = kit.client.tokenRequest([]);
   const { 'content-type': __, ...untyped } = usual;
   const headers = type === undefined ? usual : type === '' ? untyped : { ...usual, 'content-type': type };
-  return kit.send({ ...bare, headers, body, offPath: true, suspicious: isSuspicious(body) });
+  return kit.send({
+    ...bare,
+    headers: { ...headers, ...further },
+    body,
+    offPath: true,
+    suspicious: isSuspicious(body),
+  });
 }
 
 for (const check of RULES.flatMap(checksOf))
@@ -344,11 +356,14 @@ test(
     const long = kit.client.tokenRequest([['grant_type', 'x'.repeat(6_000)]]);
     // Many servers decode Basic, the other client authentication of RFC 6749 (section 2.3.1).
     await kit.send({ ...long, headers: { ...long.headers, authorization: 'Basic %' }, offPath: true });
+    // Without a colon, beside a form that a server may check first.
+    const valid = formEncode(kit.client.validForm('primary'));
+    await sendForm(kit, valid, undefined, { authorization: 'Basic YWJj' });
     // Names that JavaScript objects have already.
     const names = '__proto__=x&constructor[prototype]=y&';
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
-    await sendForm(kit, '[]', 'application/json');
+    for (const body of ['[]', '{']) await sendForm(kit, body, 'application/json');
   },
 );
 
