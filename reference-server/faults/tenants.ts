@@ -96,10 +96,10 @@ export const tenants: readonly Fault[] = [
   }),
   ...failsFull({ '5-one-tenant': /whatever client_id asks for/ })({
     'Basic authenticates the client, and client_id names the one of the token': both(
+      authenticatedByBasic(),
       mintingFor((request) =>
         formOf(request).get('client_id')?.[0] === 'secondTenant-client' ? TENANTS.secondTenant : undefined,
       ),
-      authenticatedByBasic(),
     ),
   }),
 ];
