@@ -9,6 +9,7 @@ import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
+import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -181,9 +182,17 @@ test(
     const form = replaced(valid, 'client_secret', clientSecret);
     if (formEncode(form) === formEncode(valid))
       throw new Untested('both clients have the same client_secret');
-    const pair = [clientId, clientSecret].map((text) => formEncode([['', text]]).slice(1)).join(':');
-    const basic = `Basic ${Buffer.from(pair).toString('base64')}`;
-    const exchange = await kit.send(asBody(kit, form, { authorization: basic }));
+    const pair = [clientId, clientSecret].map((text) => formEncode([['', text]]).slice(1));
+    const secret = secretVariable(kit.target, 'primary');
+    const exchange = await kit.send({
+      ...asBody(kit, form),
+      authorization: {
+        kind: 'header',
+        value: `Basic ${Buffer.from(pair.join(':')).toString('base64')}`,
+        label: 'Basic (client_id and client_secret of primary)',
+        shell: `Basic $(printf %s ${quote(pair[0]!)}:"$${secret}" | base64 | tr -d '\\n')`,
+      },
+    });
     kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'client_id asks'), 'credentials of two clients');
     // A server that does not read Basic was sent a wrong secret.
     await kit.client.mint('secondTenant');
@@ -194,7 +203,7 @@ const TENANT_NAMES = ['tenant_id', 'tenantId', 'tenant'];
 const TENANT_HEADERS = ['x-tenant-id', 'x-tenant', 'x-organization-id', 'x-realm'];
 
 /** A token request whose answer the specification leaves open, so that no observer expects a token of its form. */
-function asBody(kit: Kit, fields: Form, further: RequestOut['headers']): RequestOut {
+function asBody(kit: Kit, fields: Form, further: RequestOut['headers'] = {}): RequestOut {
   const { form: _, headers, ...request } = kit.client.tokenRequest([]);
   return { ...request, headers: { ...headers, ...further }, body: formEncode(fields), offPath: true };
 }
