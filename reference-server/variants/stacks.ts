@@ -242,6 +242,10 @@ export const stacks: Groups = {
     'a gateway that answers 400 with HTML to headers that only gateways set': blocked(400, ({ headers }) =>
       Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
     ),
+    'every other path is the page of a single-page application': intercepting(
+      () => html(200, 'Screenings'),
+      (request) => request.method === 'GET' && !isScreenings(request) && !isTokenRequest(request),
+    ),
     'tokens of 5 kB, and HTML for headers of 8 kB and for queries of 2 kB': {
       ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
       ...middleware(
