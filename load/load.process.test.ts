@@ -207,7 +207,7 @@ test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
-  await using cut = await startSimulatedServer({ fault: cursor, screenings: 2000 });
+  await using cut = await startSimulatedServer({ fault: cursor, screenings: 3000 });
   const session = await openSession(k6, cut.target);
   await paging.run(session, options);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');

@@ -5,9 +5,8 @@ import { BASE64URL, bearerOf, partsOf, withLetter } from '../engine/client/alter
 import type { Authorization } from '../engine/client/exchange.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { parseInstant } from '../engine/data/instant.ts';
-import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { UNAUTHENTICATED, refused, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
+import { UNAUTHENTICATED, refused, refusedWith, serverFailed } from '../engine/checks/errors.ts';
 import {
   sendQuery,
   encoded,
@@ -192,10 +191,8 @@ test(
           // Firewalls count punctuation, whatever it is.
           const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
           const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
-          const failed =
-            exchange.status >= 500 || ['reset', 'protocol'].includes(exchange.transportError?.kind ?? '');
-          const mismatch = differs('no 5xx and no broken connection', sayRefusal(exchange));
-          return failed ? { mismatch, exchange } : undefined;
+          const mismatch = serverFailed(exchange);
+          return mismatch && { mismatch, exchange };
         }),
       ),
       law.parameters({ script: (pairs) => [`?${sayPairs(pairs)}`] }),

@@ -4,6 +4,7 @@
  */
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
+import { isObject, jsonText, type Json } from '../engine/client/json.ts';
 import type { PageQuery } from '../engine/client/page.ts';
 import { compareInstants, instant } from '../engine/data/instant.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
@@ -26,13 +27,14 @@ async function sendWrite(
   url: string,
   client: ClientName,
   body?: string,
+  contentType = 'application/json',
 ): Promise<void> {
   const { headers, ...request } = kit.requestTo(url, client);
   const out: RequestOut = {
     ...request,
     method,
     offPath: true,
-    headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+    headers: body === undefined ? headers : { ...headers, 'content-type': contentType },
     ...(body === undefined ? {} : { body }),
   };
   const exchange = await kit.send(out);
@@ -77,8 +79,9 @@ function ownScreening(): PostedScreening {
   };
 }
 
-const lineOf = (tenantId: string, { id, testTime }: PostedScreening): string =>
-  `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}`;
+/** The JSON text of a screening with the members of another one, if there is one, apart from those given. */
+const withMembers = (other: Json | undefined, own: PostedScreening & { readonly tenantId: string }): string =>
+  jsonText({ ...(isObject(other) ? other : {}), ...own });
 
 test(
   'POST, PUT, PATCH and DELETE change nothing, on paths where they can do no harm',
@@ -122,26 +125,30 @@ test(
     if (!first && kit.target.ingest) {
       // A collection that is already empty cannot show that DELETE emptied it.
       const kept = { id: 700_000_001n, testTime: '1970-06-01T00:00:00Z' };
-      await kit.target.ingest([lineOf(tenantId, kept)]).catch(() => {});
+      await kit.target.ingest([withMembers(undefined, { ...kept, tenantId })]).catch(() => {});
       first = await firstOf();
     }
     const item = `${collection}/${first?.id ?? NO_ID}`;
-    const body = lineOf(tenantId, posted);
+    // Complete, because a server may validate what it stores.
+    const body = withMembers(first?.json, { ...posted, tenantId });
+    const patch = JSON.stringify({ testTime: posted.testTime });
     const isOurs = ({ id, testTime }: { id: bigint; testTime?: string | undefined }): boolean =>
       id === posted.id || testTime === posted.testTime;
-    const steps: [method: string, url: string, body?: string][] = [
+    const steps: [method: string, url: string, body?: string, contentType?: string][] = [
       // A page shows that the server takes any method for GET.
       ['POST', kit.request(tenantId, EMPTY_WINDOW, { kind: 'none' }).url, body],
+      ['POST', collection, `[${body}]`],
       ['PUT', `${collection}/${posted.id}`, body],
-      ['PUT', item, body],
-      ['PATCH', item, JSON.stringify({ testTime: posted.testTime })],
+      ['PUT', item, withMembers(first?.json, { ...posted, tenantId, id: first?.id ?? posted.id })],
+      ['PATCH', item, patch],
+      ['PATCH', item, patch, 'application/merge-patch+json'],
       ['PATCH', collection, body],
       ['DELETE', item],
       ['DELETE', collection],
     ];
-    for (const [method, url, text] of steps) {
+    for (const [method, url, text, contentType] of steps) {
       const before = await takeSnapshot(kit, query, 'scratch');
-      await sendWrite(kit, method, url, 'scratch', text);
+      await sendWrite(kit, method, url, 'scratch', text, contentType);
       await kit.checkAll('1-read-only', `scratch ${method}`, async () =>
         whatWritingChanged(
           kit,

@@ -174,8 +174,8 @@ const midnightOf = ({ seconds }: Instant, offsetMinutes = 0): Instant => {
   return { seconds: seconds - sinceMidnight, fraction: '' };
 };
 
-const isInLastSecond = (at: Instant): boolean =>
-  at.seconds - midnightOf(at).seconds === SECONDS_A_DAY - 1n && Number(at.fraction) > 0;
+const isInLastSecond = (at: Instant, fraction: string): boolean =>
+  at.seconds - midnightOf(at).seconds === SECONDS_A_DAY - 1n && compareInstants(at, { ...at, fraction }) > 0;
 
 test(
   'a smaller window returns exactly its part of the sample',
@@ -199,15 +199,12 @@ test(
       const spell = (at: Instant): string => formatInstant(at, offsetMinutes === 0 ? {} : { offsetMinutes });
       if (item) await kit.page(widely({ from: spell(dayBefore(item.at)), to: spell(midnight(item.at)) }));
     }
-    // A day as a person writes it: a server may include all of its last second.
-    const last = items.find(({ at }) => isInLastSecond(at) && isMovable(midnightOf(at)));
-    if (last)
-      await kit.page(
-        widely({
-          from: formatInstant(midnightOf(last.at)),
-          to: formatInstant({ ...last.at, fraction: '' }),
-        }),
-      );
+    // A day as a person writes it: a server may include all of its last second, or millisecond.
+    for (const fraction of ['', '999']) {
+      const last = items.find(({ at }) => isInLastSecond(at, fraction) && isMovable(midnightOf(at)))?.at;
+      const to = last && formatInstant({ ...last, fraction });
+      if (to) await kit.page(widely({ from: formatInstant(midnightOf(last)), to }));
+    }
   },
 );
 

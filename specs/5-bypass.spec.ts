@@ -8,14 +8,22 @@ import {
   refused,
   sayRefusal,
 } from '../engine/checks/errors.ts';
-import type { Judge } from '../engine/checks/mismatch.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
-import { header, headerLines, type Authorization, type RequestOut } from '../engine/client/exchange.ts';
+import {
+  header,
+  headerLines,
+  type Authorization,
+  type Exchange,
+  type RequestOut,
+} from '../engine/client/exchange.ts';
+import { integerOf, isObject, member, type Json } from '../engine/client/json.ts';
 import { percentEncoded } from '../engine/client/transport.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
+import { orderedItems, SOME_WINDOW } from '../engine/client/page.ts';
 import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isClientError, EMPTY_WINDOW, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 
 const onPath =
   (change: (path: string) => string) =>
@@ -131,6 +139,46 @@ test(
       if (other === undefined) continue;
       kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
     }
+  },
+);
+
+/** Whether the answer is a screening with this id (of this tenant), which a member may wrap. */
+const showsScreening = ({ status, json }: Exchange, id: bigint, tenantId?: string): boolean => {
+  const isIt = (value: Json): boolean =>
+    integerOf(member(value, 'id')) === id &&
+    typeof member(value, 'testTime') === 'string' &&
+    (!tenantId || String(member(value, 'tenantId')).toLowerCase() === tenantId.toLowerCase());
+  const holds = (value: Json): boolean =>
+    isIt(value) || (isObject(value) && Object.values(value).some(holds));
+  return status === 200 && json !== undefined && holds(json);
+};
+
+const noScreening =
+  (expected: string, ...which: [id: bigint, tenantId?: string]): Judge =>
+  (exchange) =>
+    showsScreening(exchange, ...which) ? differs(expected, sayRefusal(exchange)) : undefined;
+
+test(
+  'a screening that is also served by its id needs a token of its tenant',
+  about(['5-missing', '5-forbidden', '4.2-r3-one-tenant'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const ask = (tenantId: string, id: bigint, by?: Authorization): Promise<Exchange> =>
+      kit.send({ ...kit.request(tenantId, `/${id}`, by), offPath: true });
+    const own = await kit.tenantOf();
+    const { id } = (await sampleDataOf(kit)).items[0]!;
+    if (!showsScreening(await ask(own, id), id)) return;
+    const without = await ask(own, id, { kind: 'none' });
+    kit.check('5-missing', without, noScreening('401 unauthenticated', id), 'by its id');
+    if (!kit.target.clients.secondTenant) return;
+    const [[from, to]] = WIDE_WINDOWS;
+    const page = await kit.page({ from, to, pageSize: 1 }, { client: 'secondTenant' });
+    const theirs = orderedItems(page)[0]?.id;
+    if (theirs === undefined) return;
+    const other = await kit.tenantOf('secondTenant');
+    kit.check('5-forbidden', await ask(other, theirs), noScreening('403 forbidden', theirs), 'by its id');
+    // The own tenant may have another screening with this id.
+    const judge = noScreening('no screening of another tenant', theirs, other);
+    kit.check('4.2-r3-one-tenant', await ask(own, theirs), judge, 'by its id');
   },
 );
 

@@ -1,17 +1,27 @@
 /** Section 5: which tenant's screenings a token gives access to. */
 import { about, test } from '../fixtures/test.ts';
-import type { Exchange } from '../engine/client/exchange.ts';
+import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
+import { formEncode } from '../engine/client/transport.ts';
 import { pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
-import { FORBIDDEN, NOT_FOUND, refused, sayRefusal, type Refusal } from '../engine/checks/errors.ts';
-import { differs } from '../engine/checks/mismatch.ts';
+import {
+  FORBIDDEN,
+  NOT_FOUND,
+  notServed,
+  refused,
+  sayRefusal,
+  type Refusal,
+} from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
+import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { isSuspicious, UNKNOWN_TENANT, EMPTY_WINDOW } from '../engine/run/rules/raw-request.ts';
+import { replaced, type Form } from '../engine/run/rules/wrong-credentials.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -103,8 +113,7 @@ test(
       kit.check(
         '5-forbidden-unknown',
         await kit.send({ ...request, offPath: true, suspicious: isSuspicious(path) }),
-        (answer) =>
-          answer.status === 200 ? differs(`no page at /tenants/${path}/`, sayRefusal(answer)) : undefined,
+        notServed(`no page at /tenants/${path}/`),
         'what is not the own UUID',
       );
     });
@@ -148,24 +157,72 @@ test(
   async ({ kit }) => {
     const own = (await kit.tenantOf()).toLowerCase();
     const other = kit.target.clients.secondTenant ? await kit.tenantOf('secondTenant') : UNKNOWN_TENANT;
-    for (const name of ['tenant_id', 'tenantId', 'tenant']) {
+    for (const name of TENANT_NAMES) {
       const form = [...kit.client.validForm('primary'), [name, other] as const];
       const exchange = await kit.send(kit.client.tokenRequest(form));
       kit.check('4.1-unknown-parameters', exchange, unknownIgnored, name);
       kit.check(
         '5-one-tenant',
         exchange,
-        (answer) => {
-          const tenantId = readToken(answer)?.tenantId?.toLowerCase();
-          return tenantId === undefined || tenantId === own
-            ? undefined
-            : differs(`tenant_id: ${own}, whatever ${name} asks for`, `tenant_id: ${tenantId}`);
-        },
+        ofOwnTenant(own, `${name} asks`),
         'a parameter that chose the tenant',
       );
     }
+    const names = TENANT_NAMES.map((name) => [name, other] as const);
+    const headers = Object.fromEntries(TENANT_HEADERS.map((name) => [name, other]));
+    const form = [...kit.client.validForm('primary'), ['organization_id', other], ['realm', other]] as const;
+    const request = asBody(kit, form, headers);
+    const exchange = await kit.send({ ...request, url: `${request.url}?${formEncode(names)}` });
+    kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'headers, query and form ask'), 'another place');
   },
 );
+
+test(
+  'no client_id in the form chooses the tenant where Basic authenticates another client',
+  about('5-one-tenant', { needs: 'token', access: 'guesses', isSupplement: true }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    const own = (await kit.tenantOf()).toLowerCase();
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    const valid = kit.client.validForm('secondTenant');
+    const form = replaced(valid, 'client_secret', clientSecret);
+    if (formEncode(form) === formEncode(valid))
+      throw new Untested('both clients have the same client_secret');
+    const pair = [clientId, clientSecret].map((text) => formEncode([['', text]]).slice(1));
+    const secret = secretVariable(kit.target, 'primary');
+    const exchange = await kit.send({
+      ...asBody(kit, form),
+      authorization: {
+        kind: 'header',
+        value: `Basic ${Buffer.from(pair.join(':')).toString('base64')}`,
+        label: 'Basic (client_id and client_secret of primary)',
+        shell: `Basic $(printf %s ${quote(pair[0]!)}:"$${secret}" | base64 | tr -d '\\n')`,
+      },
+    });
+    kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'client_id asks'), 'credentials of two clients');
+    // A server that does not read Basic was sent a wrong secret.
+    await kit.client.mint('secondTenant');
+  },
+);
+
+const TENANT_NAMES = ['tenant_id', 'tenantId', 'tenant'];
+const TENANT_HEADERS = ['x-tenant-id', 'x-tenant', 'x-organization-id', 'x-realm'];
+
+/** A token request whose answer the specification leaves open, so that no observer expects a token of its form. */
+function asBody(kit: Kit, fields: Form, further: RequestOut['headers'] = {}): RequestOut {
+  const { form: _, headers, ...request } = kit.client.tokenRequest([]);
+  return { ...request, headers: { ...headers, ...further }, body: formEncode(fields), offPath: true };
+}
+
+/** A token is the own tenant's; any refusal will do. */
+const ofOwnTenant =
+  (own: string, asking: string): Judge =>
+  (answer) => {
+    const tenantId = readToken(answer)?.tenantId?.toLowerCase();
+    return tenantId === undefined || tenantId === own
+      ? undefined
+      : differs(`tenant_id: ${own}, whatever ${asking} for`, `tenant_id: ${tenantId}`);
+  };
 
 const BOTH = ['primary', 'secondTenant'] as const;
 /** The first round opens connections, which delays one request; only the second is concurrent. */

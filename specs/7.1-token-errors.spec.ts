@@ -84,17 +84,29 @@ function suppliedWrongly(
     : undefined;
 }
 
+/** A member that every object of JavaScript has: a look-up in an object that serves as a table finds it. */
+const INHERITED = 'constructor';
+
+/** The parameter that other grants exchange for a token; it must not turn an access token into a new one. */
+const EXCHANGED = new Map([
+  ['refresh_token', 'refresh_token'],
+  ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'assertion'],
+  ['urn:ietf:params:oauth:grant-type:token-exchange', 'subject_token'],
+]);
+
 /** Values are case-sensitive (RFC 6749, section 1.5) and must match completely. */
 const GRANTS = [
   'password',
   'authorization_code',
   'refresh_token',
   'urn:ietf:params:oauth:grant-type:jwt-bearer',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
   'CLIENT_CREDENTIALS',
   'client_credentials_too',
+  INHERITED,
 ];
 /** The only scope offered in v1 is screenings.read (section 9), although libraries know openid by themselves. */
-const SCOPES = ['openid', 'screenings.write', 'SCREENINGS.READ', 'screenings.read:all'];
+const SCOPES = ['openid', 'screenings.write', 'SCREENINGS.READ', 'screenings.read:all', INHERITED];
 
 /** The client_id with the case of its letters inverted; empty if that is another client's, or a UUID (same value). */
 function otherCaseIds(kit: Kit, clientId: string): string[] {
@@ -108,7 +120,8 @@ interface ErrorRow {
   readonly error: 'invalid_request' | 'unsupported_grant_type' | 'invalid_scope';
   readonly id: RequirementId;
   readonly what: string;
-  readonly form: (valid: Form) => Form;
+  /** `token`: an access token of the client. */
+  readonly form: (valid: Form, token: string) => Form;
   /** Defaults to 400 with `error`; set if other answers are accepted too. */
   readonly judge?: Judge;
   /** A gateway may take it for an attack and answer it with any body. */
@@ -118,9 +131,22 @@ interface ErrorRow {
 const duplicate = (form: Form, name: string, other?: string): Form =>
   form.flatMap((pair): Form => (pair[0] === name ? [pair, [name, other ?? pair[1]]] : [pair]));
 
+function clientError(expected: string): Judge {
+  return (answer) => (isClientError(answer) ? undefined : differs(expected, sayToken(answer)));
+}
+
 /** A server that looks at the other value first may report what is wrong with that one. */
-const anyClientError: Judge = (answer) =>
-  isClientError(answer) ? undefined : differs('400 invalid_request', sayToken(answer));
+const anyClientError = clientError('400 invalid_request');
+
+const exchangedBy = (grant: string, token: string): Form => {
+  const name = EXCHANGED.get(grant);
+  return name
+    ? [
+        [name, token],
+        [`${name}_type`, 'urn:ietf:params:oauth:token-type:access_token'],
+      ]
+    : [];
+};
 
 /** "Not equal" in MongoDB. */
 const OPERATOR = '[$ne]';
@@ -194,8 +220,9 @@ const ROWS: readonly ErrorRow[] = [
     error: 'unsupported_grant_type',
     id: '7.1-unsupported_grant_type',
     what: `grant_type=${grant.replace(/.*:/, '')}`,
-    form: (valid) => replaced(valid, 'grant_type', grant),
-    judge: refusedGrant(grant),
+    form: (valid, token) => [...replaced(valid, 'grant_type', grant), ...exchangedBy(grant, token)],
+    // A server that has the grant for other clients may miss its token, its client or its permission.
+    judge: EXCHANGED.has(grant) ? clientError('400 unsupported_grant_type') : refusedGrant(grant),
   })),
   ...SCOPES.map((scope): ErrorRow => ({
     error: 'invalid_scope',
@@ -225,13 +252,14 @@ for (const [turn, row] of ROWS.entries()) {
     const toDialect = await dialectOf(kit, turn);
     const client = await clientAt(kit, turn);
     const valid = kit.client.validForm(client);
+    const token = (await unlessUntested(kit.token(client)))?.text ?? 'none';
     const usual = toDialect(kit.client.tokenRequest(valid));
     // Of two values of a parameter the order matters, which a dialect may reverse.
-    const exchange = readable(await kit.send({ ...usual, form: form(usual.form!), suspicious }));
+    const exchange = readable(await kit.send({ ...usual, form: form(usual.form!, token), suspicious }));
     // Where a valid request is not served in this dialect either, 4.1-success reports that.
     const isServed = judge(exchange) === undefined || readToken(await kit.send(usual)) !== undefined;
     if (isServed) kit.check(id, exchange, judge, what);
-    else await sendForm(kit, id, form(valid), judge, what, { suspicious });
+    else await sendForm(kit, id, form(valid, token), judge, what, { suspicious });
     // Repeated attempts without the secret may lock the client out, so valid credentials follow.
     if (what.startsWith('client_secret')) await kit.client.mint(client);
   });
@@ -268,7 +296,12 @@ test(
   }),
   ({ kit }) => {
     const { clientId } = kit.target.clients.primary;
-    const ids = [ofSameShape(clientId), `${clientId}@${'x'.repeat(255)}`, ...otherCaseIds(kit, clientId)];
+    const ids = [
+      ofSameShape(clientId),
+      INHERITED,
+      `${clientId}@${'x'.repeat(255)}`,
+      ...otherCaseIds(kit, clientId),
+    ];
     const others = ids.filter((value) => value !== clientId);
     const guesses = others.map((value): Guess => ({ owner: 'primary', name: 'client_id', value }));
     return checkGuesses(kit, '7.1-invalid_client-id', guesses);

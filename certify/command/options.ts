@@ -113,7 +113,7 @@ const parserOf = (): Command =>
     )
     .option('--har <file>', 'write every request and answer there, redacted (HAR)')
     .addOption(new Option('--from-har <file>', 'judge recorded traffic; nothing is sent').conflicts(SENDING))
-    .option('--wait-for-expiry', 'if no expired token is supplied, wait 66 minutes until one has expired')
+    .option('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it')
     .option('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`)
     .addOption(mode('list', 'print every requirement, and end'))
     .addOption(mode('explain <name>', 'print what a requirement or a known mistake is, and end'))

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
-import { tokenOf } from '../../reference-server/faults/bearer.ts';
+import { tokenOf, verifying } from '../../reference-server/faults/bearer.ts';
 import { eachItem } from '../../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../../reference-server/http/http.ts';
 import {
@@ -19,9 +19,10 @@ import {
   onPages,
   withHeader,
 } from '../../reference-server/run/alter.ts';
+import type { TokenClaims } from '../../reference-server/parts.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
-import { certifyServer, failedOf, resultOf } from './faults.ts';
+import { certifyServer, failedOf, resultOf, type Mode } from './faults.ts';
 import type { Report } from '../report/report.ts';
 
 const newKey = (): string =>
@@ -111,12 +112,13 @@ async function twice(
   later: ServerOptions,
   earlier: ServerOptions = {},
   agedSeconds = AGED_SECONDS,
-): Promise<{ file: string; mode: number; reports: readonly Report[] }> {
+  mode: Mode = 'bare',
+): Promise<{ file: string; fileMode: number; reports: readonly Report[] }> {
   const directory = test.info().outputPath();
   const keepToken = join(directory, 'kept', 'state');
   const signingKeyPem = newKey();
   const run = (options: ServerOptions): Promise<Report> =>
-    certifyServer(world, { signingKeyPem, ...options }, 'bare', {
+    certifyServer(world, { signingKeyPem, ...options }, mode, {
       ...{ runs: 1, only: [...IDS, '5-expired'], pollingScale: 0.1 },
       change: (target) => ({ ...target, keepToken }),
     });
@@ -124,15 +126,15 @@ async function twice(
   const second = await run(later);
   return {
     file: await readFile(keepToken, 'utf8'),
-    mode: (await stat(keepToken)).mode & 0o777,
+    fileMode: (await stat(keepToken)).mode & 0o777,
     reports: [first, second],
   };
 }
 
 test('keeps a token, two next and twenty screenings, which are valid in the next run', async ({ small }) => {
-  const { file, mode, reports } = await twice(small, {});
+  const { file, fileMode, reports } = await twice(small, {});
   expect(reports.map(failedOf)).toEqual([[], []]);
-  expect(mode).toBe(0o600);
+  expect(fileMode).toBe(0o600);
   const kept = JSON.parse(file) as { token: string; nexts: unknown[]; screenings: unknown[] };
   expect(kept.token.split('.')).toHaveLength(3);
   expect([kept.nexts.length, kept.screenings.length]).toEqual([2, 20]);
@@ -148,6 +150,45 @@ test('supplies a later run with an expired token, and keeps a valid one again', 
   const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number };
   expect(exp).toBeGreaterThan(Date.now() / 1_000);
 });
+
+/** Accepts a token that it has verified once for ever. */
+function neverLooksAgain(): ServerOptions {
+  const verified = new Map<string, TokenClaims>();
+  return verifying(() => async (token, nowSeconds, real) => {
+    const claims = verified.get(token) ?? (await real(token, nowSeconds));
+    if (claims) verified.set(token, claims);
+    return claims;
+  });
+}
+
+for (const [what, expected, server] of [
+  ['a cache of verified tokens that outlives them', 'fail', neverLooksAgain()],
+  ['a cache of verified tokens that ends with them', 'pass', {}],
+] as const) {
+  test(`sends the kept token beside a supplied one: ${what}`, byTurns(what, 2), async ({ small }) => {
+    const { reports } = await twice(small, server, server, 2 * 3_600, 'full');
+    const { status, failures } = resultOf(reports[1]!, '5-expired');
+    expect(status).toBe(expected);
+    if (expected === 'fail')
+      expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*, 3[5-7]\d\d s after its exp/);
+  });
+
+  test(
+    `waits for the exp of its own token beside a supplied one: ${what}`,
+    byTurns(what, 2),
+    async ({ small }) => {
+      const options = { ...server, tokenLifetimeSeconds: 2 };
+      const report = await certifyServer(small, options, 'full', {
+        only: ['5-expired'],
+        waitForExpiry: true,
+      });
+      const { status, failures } = resultOf(report, '5-expired');
+      expect(status).toBe(expected);
+      if (expected === 'fail')
+        expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*after its exp/);
+    },
+  );
+}
 
 for (const [what, id, words, server] of FAULTS) {
   test(what, byTurns(what, 6), async ({ small }) => {

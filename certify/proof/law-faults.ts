@@ -75,6 +75,19 @@ const sharedState = (): ServerOptions =>
     };
   });
 
+/** Caches answers whose body starts with this text, by URL. */
+const cachedForever = (start: string): ServerOptions =>
+  middleware(() => {
+    const kept = new Map<string, ServiceAnswer>();
+    return async (request, next) => {
+      const known = kept.get(request.path);
+      if (known) return known;
+      const answer = await next(request);
+      if (String(answer.body).startsWith(start)) kept.set(request.path, answer);
+      return answer;
+    };
+  });
+
 export const LAW_FAULTS: readonly LawFault[] = [
   // laws.test.ts shrinks further faults under this law.
   ...foundBy(
@@ -194,15 +207,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     'pages by OFFSET': byPosition(),
   }),
   ...foundBy('a window that was empty returns what was stored since', 'filled', {
-    'empty pages are cached without an end': middleware(() => {
-      const empty = new Map<string, ServiceAnswer>();
-      return async (request, next) => {
-        const known = empty.get(request.path);
-        if (known) return known;
-        const answer = await next(request);
-        if (String(answer.body).startsWith('{"items":[]')) empty.set(request.path, answer);
-        return answer;
-      };
-    }),
+    'empty pages are cached without an end': cachedForever('{"items":[]'),
+    'pages with screenings are cached without an end': cachedForever('{"items":[{'),
   }),
 ];

@@ -12,6 +12,8 @@ import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } 
 interface Part extends Omit<ScenarioSummary, 'thresholds'> {
   /** Why the part must not be interpreted. */
   readonly void?: string | false | undefined;
+  /** Whether the SLO held; absent for runners, which do not judge. */
+  readonly held?: boolean | undefined;
 }
 
 type Parsed = Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
@@ -24,7 +26,7 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   const lines = text.split('\n');
   for (const candidate of [text, ...lines.toReversed()]) {
     const parsed: Parsed = parseJson(candidate) ?? {};
-    const { latency, shared, schedulerLagP99Ms, durationMs = 0, seconds = durationMs / 1000 } = parsed;
+    const { latency, shared, schedulerLagP99Ms, held, durationMs = 0, seconds = durationMs / 1000 } = parsed;
     const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
     if (!latency && !parsed.counts) continue;
     const records = lines.flatMap((line) => readRecord(line) ?? []);
@@ -32,7 +34,7 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
       failures.map(({ message }) => ({ id, message })),
     );
     const findings = [...records.filter((one) => one.kind === 'finding'), ...known];
-    return { seconds, counts, findings, latency, void: parsed.void, shared, schedulerLagP99Ms };
+    return { seconds, counts, findings, latency, void: parsed.void, held, shared, schedulerLagP99Ms };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
 }
@@ -45,7 +47,7 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   // Findings that were counted but not printed count as well.
   const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
   const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate } = merged;
-  const judged = { void: merged.void ?? false, conformant: correct, held: merged.held ?? true };
+  const judged = { void: merged.void ?? false, conformant: correct, held: merged.held };
   if (output)
     await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
@@ -87,8 +89,8 @@ export function mergeParts(parts: readonly Part[]) {
       0,
     ),
     errorRate,
-    /** Whether the SLO of the shared run held; absent without one. */
-    held: shared && isInTime && errorRate <= shared.errorRate,
+    /** Whether the SLO of the shared run held; without one, whether that of every part did. */
+    held: shared ? isInTime && errorRate <= shared.errorRate : parts.every((part) => part.held !== false),
     void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts)),
   };
 }

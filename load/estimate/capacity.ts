@@ -85,7 +85,8 @@ export class Search {
     this.#noQuota = true;
     const step = await this.#run(rate, this.#settings.checkSeconds);
     this.#predict(step);
-    return this.#found(atOneRate(step));
+    const isOpen = step.verdict === 'holds' && !this.#evidence().excludesErrors();
+    return this.#found(atOneRate(isOpen ? { ...step, verdict: 'undecided' } : step));
   }
 
   #evidence(): Evidence {

@@ -33,7 +33,6 @@ interface Read {
   readonly windows: readonly WindowPair[];
   /** Latencies of zero-width windows: the round trip, which is subtracted from the cost of a page. */
   readonly emptyMs: readonly number[];
-  readonly pageSize: number;
 }
 
 /** Read order of the pair at this depth; undefined without a pair. Alternates, as the second read has a warm cache. */
@@ -47,6 +46,8 @@ export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow
 
 export type DepthFinding = ReturnType<typeof depthShape>;
 
+/** Fewer pages do not show the effect of depth. */
+export const LEAST_PAGES = 12;
 /** A safety limit: smaller differences are no finding. */
 const LEAST_MS = 4;
 const BINS = 20;
@@ -59,7 +60,7 @@ const CAUSES = {
   plan: "long windows use a plan that was cached for short ones (a prepared statement's generic plan; avoided by plan_cache_mode=force_custom_plan)",
 } as const;
 
-export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read) {
+export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   const least = median(windows.map(({ shortMs }) => shortMs));
   const emptyMs = Math.min(
     median(empty) || 0,
@@ -99,8 +100,6 @@ export function depthShape({ pages, windows, emptyMs: empty, pageSize }: Read) {
     ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
     /** Latency of an empty page. */
     emptyMs,
-    /** Rows traversed; the cost of deeper pages is unknown. */
-    rows: pages.length * pageSize,
     /** Median latency over depth, whatever its cause. */
     points: Array.from({ length: BINS }, (_, bin) => {
       const some = pages.slice(bin * width, (bin + 1) * width);

@@ -58,6 +58,7 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   expect(of(100, 2).held).toBe(false);
   const alone = (p99Ms: number) => ({ seconds: 10, latency: { requests: 50, p50Ms: 20, p99Ms }, counts: {} });
   expect(mergeParts([alone(90), alone(70)])).toMatchObject({ requests: 100, p50Ms: 20, p99Ms: 90 });
+  expect(mergeParts([alone(90), { ...alone(70), held: false }]).held).toBe(false);
 });
 
 const search = (steps: RunStep, more: object = {}) =>
@@ -95,6 +96,13 @@ test('limiter: a kind has to predict 95 % of the later answers', () => {
   expect(isMet({ asPredicted: 0, requests: 0 })).toBe(false);
 });
 
+test('capacity: answers that exclude no errors do not suffice for a single rate', async () => {
+  const at = (rate: number) =>
+    new Search(stepsAgainst(server({}), 1), { ...SEARCH_DEFAULTS, slo: SLO }).check(rate);
+  expect(await at(6)).toMatchObject({ confirmed: true, requestsPerSecond: 6 });
+  expect(await at(3)).toMatchObject({ confirmed: false });
+});
+
 test('capacity: one void step does not affect the others', async () => {
   const right = stepsAgainst(server({ service: exponentialService(3, 20) }, 2), 2);
   let steps = 0;
@@ -116,6 +124,12 @@ test('capacity: confirms no figure if every step is void', async () => {
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
   // Void steps must not drive the rate up to the maximum.
   expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SEARCH_DEFAULTS.maxRate / 2);
+});
+
+test('counts redirects as failed', () => {
+  const sample = { latencyMs: 5, serviceMs: 5, status: 302 };
+  const samples = Array.from({ length: 600 }, (_, index) => ({ dueMs: index * 10, ...sample }));
+  expect(judgeStep(100, 6, samples, SLO).verdict).toBe('breaks');
 });
 
 test('judges a share by significance instead of a quantile of few samples', () => {

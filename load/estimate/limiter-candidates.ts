@@ -51,8 +51,8 @@ function evaluate(seen: readonly Observation[], settings: LimiterSettings, stopA
     if (off > (ok ? tolerance : rejectionTolerance)) misses += 1;
     if (distance > stopAt) break;
     if (!ok) continue;
-    lenient.count(atMs - edgeShift * slackMs);
-    strict.count(atMs + edgeShift * slackMs);
+    lenient.count(atMs - edgeShift * slackMs, slack);
+    strict.count(atMs + edgeShift * slackMs, slack);
   }
   return { settings, distance, misses };
 }

@@ -7,11 +7,17 @@ import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
+import { median } from './numbers.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
 
 /** Share of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
 const UNPREDICTED = 0.05;
+
+export const FIT = {
+  /** If more requests are admitted within the uncertainty of an answer's time, several kinds explain the answers. */
+  uncertain: 3,
+};
 
 /** Least counts, as fewer answers are chance: rejections in a burst, admissions for a rate, waits that are too short. */
 const [LEAST_REFUSED, LEAST_ADMITTED, LEAST_SHORT_WAITS] = [4, 20, 3];
@@ -101,7 +107,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const isTied = others[0] !== undefined && others[0].misses <= winner.misses + 1;
   const later = waited.length + pressed.length;
   const prediction = { asPredicted: later - winner.surprises, requests: later };
-  const isOpen = isTied || cutBy !== undefined || !isMet(prediction);
+  const isOpen = isTied || cutBy !== undefined || !isMet(prediction) || uncertainty(seen) > FIT.uncertain;
   // A probe that was cut did not send what distinguishes the kinds.
   const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
@@ -118,6 +124,12 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     ...(later > 0 ? { prediction } : {}),
   };
   return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
+}
+
+/** Number of requests that are admitted within the uncertainty of an answer's time. */
+function uncertainty(seen: readonly Observation[]): number {
+  const admitted = seen.filter(({ ok }) => ok).length;
+  return (admitted * median(seen.map(({ slackMs }) => slackMs))) / (seen.at(-1)!.atMs - seen[0]!.atMs);
 }
 
 const round = (value: number): number => Number(value.toPrecision(4));

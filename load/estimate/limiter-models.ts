@@ -23,7 +23,8 @@ export interface LimiterSettings {
 interface Model {
   /** Distance to the limit in requests; the next one is admitted from 0 on. */
   spare(atMs: number): number;
-  count(atMs: number): void;
+  /** slackMs: how uncertain the time is. */
+  count(atMs: number, slackMs?: number): void;
   /** Time until a request would be admitted. */
   waitMs(atMs: number): number;
 }
@@ -120,9 +121,10 @@ function tokenBucket({ limit, windowMs, burst = limit }: LimiterSettings): Model
     Math.min(burst, tokens + (atMs - lastMs) / msPerToken) - 1 + ROUNDING;
   return {
     spare,
-    count(atMs) {
-      // A replay counts every request that the target admitted, even without a token.
-      [tokens, lastMs] = [Math.max(-BETWEEN, spare(atMs)), atMs];
+    count(atMs, slackMs = 0) {
+      // A replay counts every request that the target admitted, even without a token. Tokens of the uncertain time stay
+      // owed: forgiven ones would add up, and the rate would seem lower.
+      [tokens, lastMs] = [Math.max(-BETWEEN - slackMs / msPerToken, spare(atMs)), atMs];
     },
     waitMs: (atMs) => -spare(atMs) * msPerToken,
   };

@@ -73,7 +73,8 @@ export interface Step {
   readonly accepted: number;
 }
 
-export const failed = (status: number): boolean => status === 0 || status >= 400;
+/** Also a redirect, such as to the login page of a gateway: a page is answered with 200 (section 4.2). */
+export const failed = (status: number): boolean => status !== 200;
 
 /** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {

@@ -8,7 +8,7 @@ import type { Client, PageRequest } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from '../estimate/step.ts';
 import { write } from './lib/record.ts';
-import { FAR_END, FIRST } from './lib/window.ts';
+import { FAR_END, FIRST, shortlyBefore } from './lib/window.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig();
@@ -35,14 +35,17 @@ export const options = {
 
 export const setup = (): SetupData => runSetup(config);
 
-/** The cheapest page. */
-const emptyPage = (client: Client, { window: { to } }: SetupData): PageRequest => client.first(to, to, 1);
+let emptyPages = 0;
+/** The cheapest page, at another instant each time. */
+function emptyPage(client: Client, { window: { to } }: SetupData): PageRequest {
+  const at = shortlyBefore(Date.parse(to), emptyPages++ / 1e6);
+  return client.first(at, at, 1);
+}
 
 export default async function (data: SetupData): Promise<void> {
   http.setResponseCallback(http.expectedStatuses(200, 429));
   if (limits.reads) return readPages(data, limits.reads);
   const client = clientOf(config, data, 0);
-  const page = emptyPage(client, data);
   const originMs = Date.now();
   const probe = probeLimiter(limits);
   const policies: RatePolicy[] = [];
@@ -55,7 +58,7 @@ export default async function (data: SetupData): Promise<void> {
     const sending = [];
     for (let index = 0; index < count; index += 1) {
       if (index > 0) await until(startMs + index * spacingMs);
-      sending.push(client.fetchPageAsync(page));
+      sending.push(client.fetchPageAsync(emptyPage(client, data)));
     }
     const answers = await Promise.all(sending);
     const unexpected = answers.find(({ sent: { status } }) => status !== 200 && status !== 429);
@@ -100,12 +103,12 @@ async function readPages(data: SetupData, asked: NonNullable<typeof limits.reads
   const reads: PagesRead[] = [];
   for (const { client, isFull, count, concurrency } of asked) {
     const by = clientOf(config, data, client);
-    const page = isFull ? by.first(FIRST, FAR_END, MAX_PAGE_SIZE) : emptyPage(by, data);
+    const page = (): PageRequest => (isFull ? by.first(FIRST, FAR_END, MAX_PAGE_SIZE) : emptyPage(by, data));
     let read: PagesRead = { admitted: 0, isRejected: false, items: 0, bytes: 0 };
     for (let batch = 1; read.admitted < count && !read.isRejected; batch = Math.min(concurrency, batch * 2)) {
       const isFirst = read.admitted === 0;
       const length = Math.min(batch, count - read.admitted);
-      const answers = await Promise.all(Array.from({ length }, () => by.fetchPageAsync(page, isFirst)));
+      const answers = await Promise.all(Array.from({ length }, () => by.fetchPageAsync(page(), isFirst)));
       const rejected = answers.find(({ sent }) => sent.status !== 200)?.sent;
       if (rejected && rejected.status !== 429) return;
       if (isFirst && !rejected) {

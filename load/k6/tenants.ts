@@ -69,7 +69,7 @@ export function poll(data: SetupData): void {
   const { status, errorCode, retryAfterSeconds } = sent!;
   const latencyMs = Math.max(0, doneMs - dueAtMs);
   const times = { dueMs, latencyMs, serviceMs: doneMs - startedMs, schedulerLagMs };
-  write({ kind: 'arrival', ...times, status, errorCode, retryAfterSeconds, client: 0, pages });
+  write({ kind: 'arrival', ...times, status, errorCode, retryAfterSeconds, pages });
 }
 
 export default poll;

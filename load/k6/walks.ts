@@ -1,7 +1,7 @@
 /** Traverses windows, one VU per traversal, and records the latency of every page. `paging` runs it. */
 import { check, sleep } from 'k6';
 import exec from 'k6/execution';
-import { depthShape, pairedAt, type DeepPage } from '../estimate/depth.ts';
+import { depthShape, LEAST_PAGES, pairedAt, type DeepPage } from '../estimate/depth.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
 import { readConfig, served, thresholdsOf, type Walk } from './lib/config.ts';
 import { parseQuery } from './lib/judge.ts';
@@ -71,16 +71,13 @@ export default function (data: SetupData): void {
       sent.next ?? (sent.response!.json('links.next') as string | undefined),
     );
   }
-  if (!config.records) reportDepth(pages, walk.pageSize);
+  if (!config.records) reportDepth(pages);
 }
 
-/** Fewer pages do not show the effect of depth. */
-const MIN_PAGES = 12;
-
-function reportDepth(pages: readonly DeepPage[], pageSize: number): void {
-  if (pages.length < MIN_PAGES)
+function reportDepth(pages: readonly DeepPage[]): void {
+  if (pages.length < LEAST_PAGES)
     return console.log(`${pages.length} pages are too few to compare depths: use a smaller -e PAGE_SIZE`);
-  const { flat, shape, likelyCause, ratios } = depthShape({ pages, windows: [], emptyMs: [], pageSize });
+  const { flat, shape, likelyCause, ratios } = depthShape({ pages, windows: [], emptyMs: [] });
   console.log(
     `${shape}: of ${pages.length} pages deep ones cost ${ratios.deep.toFixed(2)} × first pages of windows that start there${flat ? '' : `; likely cause: ${likelyCause}`}`,
   );

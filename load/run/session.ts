@@ -219,24 +219,17 @@ function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefin
   return reason === undefined ? undefined : { reason, remedy: 'passing' };
 }
 
-/** Adds due requests without a record as failed: the run ended first, or no VU was free. */
+/** Adds due requests without a record as failed, evenly spread over the run: it ended first, or no VU was free. */
 function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): ArrivalRecord[] {
-  const lost = samples.length === 0 ? [] : lostMoments(samples, config, oneIn);
-  const latencyMs = (config.seconds + config.timeoutSeconds) * 1000;
-  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0, client: 0 };
-  const kind = 'arrival' as const;
-  return [...samples, ...lost.map((dueMs) => ({ kind, dueMs, ...common }))].sort((a, b) => a.dueMs - b.dueMs);
-}
-
-/** Due moments of lost requests: exact for precomputed ones, otherwise evenly spread over the run. */
-function lostMoments(samples: readonly ArrivalRecord[], config: LoadConfig, oneIn: number): number[] {
   const { scenario, seed, requestsPerSecond, seconds } = config;
-  if (PRECOMPUTED.includes(scenario)) {
-    const due = poissonArrivals(seed, requestsPerSecond, seconds);
-    if (samples.length >= due.length) return [];
-    const seen = new Set(samples.map((one) => one.dueMs));
-    return due.filter((dueMs) => !seen.has(dueMs));
-  }
-  const lost = Math.max(0, Math.floor(dueCount(config) / oneIn) - samples.length);
-  return Array.from({ length: lost }, (_, index) => ((index + 0.5) / lost) * seconds * 1000);
+  const due = PRECOMPUTED.includes(scenario)
+    ? poissonArrivals(seed, requestsPerSecond, seconds).length
+    : dueCount(config);
+  const count = samples.length === 0 ? 0 : Math.max(0, Math.floor(due / oneIn) - samples.length);
+  const latencyMs = (seconds + config.timeoutSeconds) * 1000;
+  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0 };
+  const lost = Array.from({ length: count }, (_, index): ArrivalRecord => {
+    return { kind: 'arrival', dueMs: ((index + 0.5) / count) * seconds * 1000, ...common };
+  });
+  return [...samples, ...lost].sort((a, b) => a.dueMs - b.dueMs);
 }

@@ -1,6 +1,6 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
 import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
-import { type DepthFinding, depthShape, type WindowPair } from '../estimate/depth.ts';
+import { type DepthFinding, depthShape, LEAST_PAGES, type WindowPair } from '../estimate/depth.ts';
 import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
@@ -62,10 +62,12 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
 async function measure(
   session: Session,
   { pageSize, maxPages = DEEPEST }: PagingOptions,
-): Promise<DepthFinding> {
+): Promise<DepthFinding & { readonly rows: number }> {
   const { from, to } = session.prepared.base.window;
   // Before any short window, so that no plan for short windows is cached.
   const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
+  if (pages.length < LEAST_PAGES)
+    throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
   session.tell(
     `  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
@@ -96,7 +98,8 @@ async function measure(
   const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
   const emptyMs = (await walk(session, nothing, 1)).map(({ ms }) => ms);
-  return depthShape({ pages, windows, emptyMs, pageSize });
+  // The cost of deeper pages is unknown.
+  return { ...depthShape({ pages, windows, emptyMs }), rows };
 }
 
 /** `count` windows, each a share of the whole range, evenly spread over it. */

@@ -237,7 +237,11 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
           others !== '' &&
             (isSurprised
               ? `at first like ${others}, which predicts only ${ofLater}: maybe a second limit, other clients, or a penalty for rejected requests`
-              : `${others} ${reason ? 'are still possible' : 'fit equally well'}`),
+              : reason
+                ? `${others} are still possible`
+                : alternatives.length > 1
+                  ? `${others} fit equally well`
+                  : `at first like ${others}, but the answers take so unequally long that other kinds explain them, too`),
           figures !== false && `if the first: ${figures}`,
         ]),
     retryAfter === undefined

@@ -9,6 +9,7 @@ import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
 import { FULL } from '../estimate/full-pages.ts';
+import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
 import { STEP } from '../estimate/step.ts';
@@ -51,6 +52,7 @@ const ROWS = [
     overload: [0.5, 'no-limiters', 5],
     overloadSeconds: [2, 'no-limiters', 2],
   }),
+  ...witnesses(FIT, { uncertain: [2, 'more-limiters', 191] }),
   ...witnesses(FULL, { more: [0.5, 'more-limiters', 2] }),
   ...witnesses(QUOTA, {
     long: [2, 'quotas', 0],

@@ -131,6 +131,5 @@ function read(
     pages,
     windows: [...early, ...pairs(12, true)],
     emptyMs: Array.from({ length: 25 }, () => rttMs + 0.5 + 1.5 * random()),
-    pageSize: PAGE_SIZE,
   };
 }

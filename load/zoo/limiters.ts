@@ -80,6 +80,8 @@ type Figures = Readonly<Partial<Record<FigureName, number>>>;
 interface Drawn {
   readonly name: string;
   readonly behaviour: Behaviour;
+  /** Mean jitter of its network, instead of the family's. */
+  readonly jitterMs?: number;
   /** How it answers full pages; default: as empty ones. */
   readonly full?: Behaviour;
   /** Figures that the estimate, if it has them, must have within the tolerance. */
@@ -233,6 +235,15 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
       right: isKind('fixed-window'),
     };
   }),
+  limitOf(50, 50, (burst, random) => {
+    const limit = 100 + 100 * random();
+    return {
+      name: `a bucket of ${burst} and ${limit.toFixed(0)}/s whose answers take unequally long`,
+      behaviour: limited({ kind: 'token-bucket', limit, windowMs: 1000, burst }),
+      jitterMs: 15,
+      right: isKind('cannot-tell'),
+    };
+  }),
 ];
 
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
@@ -286,7 +297,7 @@ const family =
   (random, index, seed) => {
     const drawn = draw(random, index);
     const rttMs = Math.round(mostRttMs * random());
-    const network = { rttMs, jitterMs: jitterOf(rttMs, random) };
+    const network = { rttMs, jitterMs: drawn.jitterMs ?? jitterOf(rttMs, random) };
     return {
       name: `${drawn.name}, ${rttMs} ms away`,
       truth: JSON.stringify(drawn.figures ?? {}).replaceAll('"', ''),

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import type { JWK } from 'jose';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
+import { both, minting } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
@@ -66,6 +67,22 @@ export const hmacKey = (
     if (secret === undefined) return false;
     return createHmac('sha256', secret).update(`${head}.${body}`).digest('base64url') === signature;
   });
+
+/** Signs tokens with HMAC and this secret, and accepts only those. */
+export const signedWith = (alg: 'HS256' | 'HS512', secret: string | Buffer): ServerOptions => {
+  const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const hash = alg.replace('HS', 'sha');
+  const sign = (content: string): string =>
+    `${content}.${createHmac(hash, secret).update(content).digest('base64url')}`;
+  return both(
+    minting(() => async (claims) => sign(`${encode({ alg, typ: 'JWT' })}.${encode(claims)}`)),
+    verifying(() => async (token, nowSeconds) => {
+      const claims = payloadOf(token);
+      const isValid = sign(token.split('.').slice(0, 2).join('.')) === token;
+      return claims && isValid && claims.exp > nowSeconds ? claims : undefined;
+    }),
+  );
+};
 
 /** Caches verified claims under a key that covers only a part of the token. */
 export const cachedBy = (keyOf: (token: string) => string): ServerOptions =>

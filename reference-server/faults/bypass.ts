@@ -1,10 +1,11 @@
 /** Section 5: paths, methods and headers that bypass authentication. */
-import type { ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   answering,
   both,
   emptyPage,
   isScreenings,
+  itemTexts,
   middleware,
   nextQuery,
   onPages,
@@ -47,6 +48,29 @@ const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOpt
     return { ...request, path };
   });
 
+/**
+ * Also serves each screening that a page has shown by its id, where the collection is answered with 200 or `status`.
+ * `keyOf` is what it looks up of the path.
+ */
+const byId = (status: number, keyOf = (path: string): string => path): ServerOptions =>
+  middleware(() => {
+    const shown = new Map<string, string>();
+    return async (request, next) => {
+      const single = /^(.*\/screenings)\/(\d+)$/.exec(request.path);
+      const answer = await next(request);
+      const path = request.path.split('?')[0]!;
+      if (isScreenings(request) && answer.status === 200)
+        for (const text of itemTexts(String(answer.body)))
+          shown.set(keyOf(`${path}/${/^\{"id":(\d+)/.exec(text)?.[1]}`), text);
+      const item = shown.get(keyOf(request.path));
+      if (!single || item === undefined || request.method !== 'GET') return answer;
+      const collection = await next({ ...request, path: `${single[1]}?${EMPTY}` });
+      return [200, status].includes(collection.status) ? jsonAnswer(200, item) : collection;
+    };
+  });
+
+const EMPTY = 'from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:00Z';
+
 export const bypasses: readonly Fault[] = [
   ...fails({ '5-missing': /401.*200/ })({
     'HEAD needs no token': anonymous(({ method }) => method === 'HEAD'),
@@ -77,6 +101,7 @@ export const bypasses: readonly Fault[] = [
     'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
       ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
+    'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
       onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
@@ -121,6 +146,7 @@ export const bypasses: readonly Fault[] = [
         return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
       },
     ),
+    'a screening by its id is served to every tenant': byId(403),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);
       const tenant = payloadOf(tokenOf(request))?.tenant_id;
@@ -128,6 +154,9 @@ export const bypasses: readonly Fault[] = [
       const path = request.path.replace(/tenants\/[^/]+/, `tenants/${tenant}`);
       return (await next({ ...request, path })).status === 404 ? emptyPage() : answer;
     }),
+  }),
+  ...failsFull({ '4.2-r3-one-tenant': /no screening of another tenant.*200/ })({
+    'a screening by its id is looked up without its tenant': byId(200, (path) => path.replace(/.*\//, '')),
   }),
   ...fails({ '5-no-echo': /token/ })({
     'TRACE repeats the request': middleware(() => (request, next) => {

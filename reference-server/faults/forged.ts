@@ -5,7 +5,7 @@ import type { TokenClaims } from '../parts.ts';
 import { both, minting } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { trusted, headerOf, hmacKey, payloadOf, verifying, type TokenHeader } from './bearer.ts';
+import { trusted, headerOf, hmacKey, payloadOf, signedWith, verifying, type TokenHeader } from './bearer.ts';
 import { full, REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsLater } = theme([...REFUSALS, '4.2-success']);
@@ -38,6 +38,15 @@ export const forged: readonly Fault[] = [
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),
     'the HMAC key is "password"': hmacKey(() => 'password'),
+    'tokens are signed with the secret of a tutorial': signedWith(
+      'HS256',
+      'my-32-character-ultra-secure-and-ultra-long-secret',
+    ),
+    'tokens are signed with the well-known Base64 of a tutorial': signedWith(
+      'HS256',
+      Buffer.from('404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970', 'base64'),
+    ),
+    'tokens are signed with the tenant_id': signedWith('HS512', TENANTS.primary),
     'accepts RSA signatures without verifying': trusted((_, { alg }) => /^RS/.test(String(alg))),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({

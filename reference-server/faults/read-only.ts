@@ -37,17 +37,64 @@ function writable(
   };
 }
 
-const ofScratch = (id: string, testTime: string): StoredScreening =>
-  screening(TENANTS.scratch, BigInt(id), instant(testTime));
+function ofScratch(id: string, testTime: string): StoredScreening {
+  const bare = screening(TENANTS.scratch, BigInt(id), instant(testTime));
+  return { ...bare, json: bare.json.replace(/\}$/, ',"result":"pass"}') };
+}
 
 const idOf = ({ path }: ServiceRequest): string | undefined => /\/screenings\/(\d+)$/.exec(path)?.[1];
+
+interface Posted {
+  readonly id: number;
+  readonly tenantId: string;
+  readonly testTime: string;
+  readonly result: string;
+}
+
+const bodyOf = (body: ServiceRequest['body']): unknown =>
+  String(body) === '' ? undefined : JSON.parse(String(body));
+
+const isComplete = (value: unknown): value is Posted =>
+  ['id', 'tenantId', 'testTime', 'result'].every((name) => Object.hasOwn(Object(value), name));
 
 export const readOnly: readonly Fault[] = [
   ...failsFull({ '1-read-only': /no screening that was not there before/ })({
     'POST stores a screening': writable((held, { method, body }) => {
-      if (method !== 'POST') return undefined;
-      const { id, testTime } = JSON.parse(body.toString()) as { id: number; testTime: string };
+      const one = bodyOf(body);
+      if (method !== 'POST' || Array.isArray(one)) return undefined;
+      const { id, testTime } = one as Posted;
       held.set(String(id), ofScratch(String(id), testTime));
+      return done();
+    }),
+    'POST stores a screening that has all members': writable((held, { method, body }) => {
+      const one = bodyOf(body);
+      if (method !== 'POST' || !isComplete(one)) return undefined;
+      held.set(String(one.id), ofScratch(String(one.id), one.testTime));
+      return done();
+    }),
+    'POST stores screenings from an array': writable((held, { method, body }) => {
+      const all = bodyOf(body);
+      if (method !== 'POST' || !Array.isArray(all)) return undefined;
+      for (const { id, testTime } of all as Posted[]) held.set(String(id), ofScratch(String(id), testTime));
+      return done();
+    }),
+  }),
+  ...failsFull({ '1-read-only': /as before the writing methods.*with other values/ })({
+    'PUT replaces a screening if the id of its body is the one of its path': writable((held, request) => {
+      const id = idOf(request);
+      const one = bodyOf(request.body);
+      if (request.method !== 'PUT' || !isComplete(one) || String(one.id) !== id || !held.has(id))
+        return undefined;
+      held.set(id, ofScratch(id, one.testTime));
+      return done();
+    }),
+    'PATCH as application/merge-patch+json changes a screening': writable((held, request) => {
+      const id = idOf(request);
+      const { testTime } = (bodyOf(request.body) ?? {}) as Partial<Posted>;
+      const isMerge = request.headers['content-type'] === 'application/merge-patch+json';
+      if (request.method !== 'PATCH' || !isMerge || id === undefined || !held.has(id) || !testTime)
+        return undefined;
+      held.set(id, ofScratch(id, testTime));
       return done();
     }),
   }),

@@ -32,6 +32,9 @@ const coded = (status: number, code: string): ServerOptions =>
 
 const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
 
+const withHeaderLike = (name: string, value: RegExp): ServerOptions =>
+  crashing((_, { headers }) => value.test(headers[name] ?? ''));
+
 const eitherEdge =
   (pattern: RegExp): Where =>
   (query) =>
@@ -93,6 +96,12 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
+  }),
+  ...fails({ '7.2-invalid_request': /400, or a page that begins at from.*without the item/ })({
+    'an empty from_id is the largest one': fromId(/^$/, () => String(2n ** 63n - 1n)),
+  }),
+  ...fails({ '7.2-invalid_request': /400, or a page of pageSize 100.*items/ })({
+    'an empty pageSize is the largest one': pageSize(/^$/, '1000'),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*422/ })({
     'a malformed integer is 422': recoded('invalid_request', '422 invalid_request'),
@@ -168,6 +177,13 @@ export const restErrors: readonly Fault[] = [
     'a GET without a query is 500': crashing(
       (_, { method, path }) => method === 'GET' && !path.includes('?'),
     ),
+    'an X-Request-Id that is no UUID is 500': withHeaderLike('x-request-id', /^.{1,35}$/),
+    'a User-Agent beyond 255 characters is 500': withHeaderLike('user-agent', /.{256}/),
+    'a Referer beyond 255 characters is 500': withHeaderLike('referer', /.{256}/),
+    'a language without a tag is 500': withHeaderLike('accept-language', /^;/),
+    'a cookie without a name is 500': withHeaderLike('cookie', /(^|;)\s*=/),
+    'a traceparent of two parts is 500': withHeaderLike('traceparent', /^[^-]*-[^-]*$/),
+    'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(

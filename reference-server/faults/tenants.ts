@@ -1,6 +1,6 @@
 /** Section 5: faults in the separation of tenants. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { parseForm, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { PageQuery, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import {
@@ -15,10 +15,11 @@ import {
   queryOf,
   refusal,
   refusals,
+  requests,
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { verifying } from './bearer.ts';
+import { authorizationOf, verifying } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { formOf } from './forms.ts';
 
@@ -80,10 +81,25 @@ export const tenants: readonly Fault[] = [
     "a page holds the other tenant's screening with the own tenantId": foreignScreening(true),
   }),
   ...fails({ '5-one-tenant': /whatever tenant_id asks for/ })({
-    'the parameter tenant_id chooses the tenant of the token': withRequestValue(
+    'the parameter tenant_id chooses the tenant of the token': mintingFor(
       (request) => formOf(request).get('tenant_id')?.[0],
-      (current) =>
-        minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
+    ),
+  }),
+  ...fails({ '5-one-tenant': /whatever headers, query and form ask for/ })({
+    'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
+    'tenant_id in the query chooses the tenant of the token': mintingFor(
+      (request) => queryOf(request).get('tenant_id') ?? undefined,
+    ),
+    'the parameter organization_id chooses the tenant of the token': mintingFor(
+      (request) => formOf(request).get('organization_id')?.[0],
+    ),
+  }),
+  ...failsFull({ '5-one-tenant': /whatever client_id asks for/ })({
+    'Basic authenticates the client, and client_id names the one of the token': both(
+      authenticatedByBasic(),
+      mintingFor((request) =>
+        formOf(request).get('client_id')?.[0] === 'secondTenant-client' ? TENANTS.secondTenant : undefined,
+      ),
     ),
   }),
 ];
@@ -93,6 +109,26 @@ function storedTenant(tenantOf: (request: ServiceRequest) => string | undefined)
   return withRequestValue(tenantOf, (current) =>
     storedPages(() => (query, ask) => ask({ ...query, tenantId: current() ?? query.tenantId })),
   );
+}
+
+/** Mints for the tenant that a request names, if it names one. */
+function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
+  return withRequestValue(tenantOf, (current) =>
+    minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
+  );
+}
+
+/** Reads the credentials of Basic in place of those of the form. */
+function authenticatedByBasic(): ServerOptions {
+  return requests((request) => {
+    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+    if (!isTokenRequest(request) || basic === undefined) return request;
+    const form = parseForm(request.body.toString()) ?? new URLSearchParams();
+    const credentials = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
+    for (const [index, name] of ['client_id', 'client_secret'].entries())
+      form.set(name, credentials[index] ?? '');
+    return { ...request, body: Buffer.from(form.toString()) };
+  });
 }
 
 function concurrentMints(): ServerOptions {

@@ -9,15 +9,17 @@ import {
   isTokenRequest,
   jsonBody,
   middleware,
+  oauthError,
   requests,
   tokenErrors,
   withHeader,
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { authorizationOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
 import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
-import { single, uncompared, type Values } from './forms.ts';
+import { single, uncompared, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
@@ -57,6 +59,25 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
 
 const crashing = (name: string, odd: RegExp): ServerOptions =>
   refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
+
+/** Whether objects of JavaScript have this member by themselves: a table that is one finds it. */
+const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
+
+/** Exchanges an access token in this parameter for another one. */
+const exchanging = (grant: string, name: string): ServerOptions =>
+  forms((form) => {
+    if (form.get('grant_type')?.[0] === grant && payloadOf(form.get(name)?.[0] ?? ''))
+      form.set('grant_type', ['client_credentials']);
+  });
+
+function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 function decodedAgain(value: string): string {
   try {
@@ -175,6 +196,15 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
     'decodes values of a form twice': everyField((values) => values.map(decodedAgain)),
     'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
+    'an access token is a refresh token too': exchanging('refresh_token', 'refresh_token'),
+    'an access token is an assertion too': exchanging(
+      'urn:ietf:params:oauth:grant-type:jwt-bearer',
+      'assertion',
+    ),
+    'an access token is exchanged for another one': exchanging(
+      'urn:ietf:params:oauth:grant-type:token-exchange',
+      'subject_token',
+    ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
     'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
@@ -185,6 +215,9 @@ export const tokenErrorFaults: readonly Fault[] = [
     'reads the dot of a scope as any letter': single('scope', (scope) =>
       scope.replace(/^screenings.read$/, 'screenings.read'),
     ),
+    'grants screenings.read for a scope that every object has': forms((form) => {
+      if (isInherited(form, 'scope')) form.set('scope', ['screenings.read']);
+    }),
     'splits scopes at commas': single('scope', (scope) => scope.replaceAll(',', ' ')),
   }),
   ...fails({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
@@ -224,9 +257,29 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
       body.includes('__proto__'),
     ),
+    'Basic without a colon is 500 after the grant_type was checked': refusing(
+      '500 server_error',
+      (form, request) => {
+        const basic = /^Basic (.*)/.exec(authorizationOf(request))?.[1];
+        return (
+          form.get('grant_type')?.[0] === 'client_credentials' &&
+          basic !== undefined &&
+          !Buffer.from(basic, 'base64').includes(':')
+        );
+      },
+    ),
+    'a body that is announced as JSON and is none is 500': refusing(
+      '500 server_error',
+      (_, request) => isJson(request) && !isJsonText(request.body.toString()),
+    ),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
+    ),
+    'a mint with an X-Request-Id that is no UUID is 500': answers(
+      () => oauthError(500, 'server_error'),
+      ({ status }, request) =>
+        isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
@@ -235,5 +288,15 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({
     '7.2-no-unprovoked-5xx': /no 5xx/,
     '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/,
-  })({ 'a grant_type beyond Latin-1 is 500': crashing('grant_type', /[^\0-\xff]/) }),
+  })({
+    'a grant_type beyond Latin-1 is 500': crashing('grant_type', /[^\0-\xff]/),
+    'a grant_type that every object has is 500': refusing('500 server_error', (form) =>
+      isInherited(form, 'grant_type'),
+    ),
+  }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
+    'a client_id that every object has is 500': refusing('500 server_error', (form) =>
+      isInherited(form, 'client_id'),
+    ),
+  }),
 ];

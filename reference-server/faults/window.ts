@@ -153,6 +153,10 @@ export const window: readonly Fault[] = [
       ends: (row, { to }) =>
         compareInstants(row.at, isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to) < 0,
     }),
+    'a to in the last millisecond of a day is the end of that day': rows({
+      ends: (row, { to }) =>
+        compareInstants(row.at, isMidnight(to, 'T23:59:59.999Z') ? shift(to, 1n, 3) : to) < 0,
+    }),
   }),
   ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
     'a from of six digits is truncated to milliseconds': withFrom((at) =>

@@ -16,6 +16,7 @@ import {
   tokenMembers,
   withQuery,
 } from '../run/alter.ts';
+import type { Target } from '../../engine/target/target.ts';
 import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -58,6 +59,23 @@ function lenientInteger(text: string): string | undefined {
 /** Answers matching requests with a page of HTML, before the service. */
 const blocked = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
   intercepting(() => html(status, 'Blocked'), where);
+
+/** Answers 403 to tenants whose spelling matches, whoever asks with a valid token. */
+const forbidding = (spelling: RegExp): ServerOptions =>
+  middleware(() => async (request, next) => {
+    const answer = await next(request);
+    return answer.status !== 401 && spelling.test(request.path) ? refusal('403 forbidden') : answer;
+  });
+
+const withCapitals = (target: Target): Target => ({
+  ...target,
+  clients: Object.fromEntries(
+    Object.entries(target.clients).map(([name, client]) => [
+      name,
+      client.tenantId ? { ...client, tenantId: client.tenantId.toUpperCase() } : client,
+    ]),
+  ) as typeof target.clients,
+});
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -224,6 +242,10 @@ export const stacks: Groups = {
     'a gateway that answers 400 with HTML to headers that only gateways set': blocked(400, ({ headers }) =>
       Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
     ),
+    'every other path is the page of a single-page application': intercepting(
+      () => html(200, 'Screenings'),
+      (request) => request.method === 'GET' && !isScreenings(request) && !isTokenRequest(request),
+    ),
     'tokens of 5 kB, and HTML for headers of 8 kB and for queries of 2 kB': {
       ...tokenClaims(() => ({ groups: ['g'.repeat(3_400)] })),
       ...middleware(
@@ -238,22 +260,15 @@ export const stacks: Groups = {
     'tenant ids in capitals in token and target file, compared as text': {
       server: {
         ...tokenClaims(({ tenant_id }) => ({ tenant_id: String(tenant_id).toUpperCase() })),
-        ...middleware(() => async (request, next) => {
-          const answer = await next(request);
-          return answer.status !== 401 && /\/tenants\/[^/]*[a-f]/.test(request.path)
-            ? refusal('403 forbidden')
-            : answer;
-        }),
+        ...forbidding(/\/tenants\/[^/]*[a-f]/),
       },
-      target: (target) => ({
-        ...target,
-        clients: Object.fromEntries(
-          Object.entries(target.clients).map(([name, client]) => [
-            name,
-            client.tenantId ? { ...client, tenantId: client.tenantId.toUpperCase() } : client,
-          ]),
-        ) as typeof target.clients,
-      }),
+      target: withCapitals,
+    },
+  },
+  'with a target file in capitals': {
+    'tenant ids are compared as text, and in capitals in the target file alone': {
+      server: forbidding(/\/tenants\/[^/]*[A-F]/),
+      target: withCapitals,
     },
   },
 };

@@ -161,7 +161,9 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
     parts.push(
       request.isPercentEncoded && name !== 'client_secret'
         ? `--data-raw ${quote(formEncode([[name, value]], true))}`
-        : formField(name, value, target),
+        : redact(value) === TOKEN
+          ? `--data-urlencode "${name}=${TOKEN}"`
+          : formField(name, value, target),
     );
   if (request.body)
     parts.push(

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { canonical, integerOf, member, type JsonObject } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { claimsOf, readToken, secondsOf, tokenOfText, type Token } from '../../client/token.ts';
-import { SupplyUnusable, TargetGone, Untested } from '../../errors.ts';
+import { SupplyUnusable, TargetGone, Untested, unlessUntested } from '../../errors.ts';
 import type { Kit } from '../kit.ts';
 import { refusalOf, tokenHeader } from '../observers/valid-token.ts';
 import { keep, keptByEarlierRun } from '../state/kept.ts';
@@ -17,29 +17,54 @@ const LEEWAY_SHARE = 10;
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
 
+export interface ExpiredToken {
+  readonly text: string;
+  readonly label: string;
+}
+
 /**
  * An expired token; the run's own token is left in the file of `keepToken` for the next run. Throws Untested with
  * what to supply, and SupplyUnusable if the supplied token is not an expired valid one.
  */
-export const expiredTokenOf = (kit: Kit): Promise<string> => {
-  const waited = awaited.get(kit);
-  return waited === undefined
-    ? kit.once('expired token', () => findExpiredToken(kit))
-    : Promise.resolve(waited);
-};
+export const expiredTokenOf = async (kit: Kit): Promise<string> =>
+  awaited.get(kit) ?? (await knownTokens(kit))[0]!.text;
 
-async function findExpiredToken(kit: Kit): Promise<string> {
+/**
+ * All expired tokens. With --wait-for-expiry the last one is a token of the run, after its exp: the target has verified
+ * it before, so that a cache of verified tokens shows. Throws like expiredTokenOf.
+ */
+export async function expiredTokensOf(kit: Kit): Promise<readonly ExpiredToken[]> {
+  if (!kit.options.waitForExpiry) return knownTokens(kit);
+  const known = await knownTokens(kit).catch((error: unknown) => {
+    if (error instanceof Untested && !(error instanceof SupplyUnusable)) return [];
+    throw error;
+  });
+  const text = await waitedFor(kit, await kit.token());
+  awaited.set(kit, text);
+  return [...known, { text, label: 'the first token of the run, after its exp' }];
+}
+
+const knownTokens = (kit: Kit): Promise<readonly ExpiredToken[]> =>
+  kit.once('expired tokens', () => findExpiredTokens(kit));
+
+async function findExpiredTokens(kit: Kit): Promise<readonly ExpiredToken[]> {
   const { expiredToken, keepToken } = kit.target;
   const current = await kit.token();
   const unusable = (text: string): string | undefined =>
     whyNoExpiredToken(text, current, kit.client.clock.nowMs());
   const kept = keepToken ? await keptToken(kit, current, unusable) : {};
+  const keptLabel = 'the expired token of an earlier run';
   if (expiredToken) {
     const why = unusable(expiredToken);
     if (why) throw new SupplyUnusable(`${why}; supply a token of clients.primary that has expired`);
-    return beyondLeeway(kit, expiredToken);
+    const supplied = { text: await beyondLeeway(kit, expiredToken), label: 'the expired token' };
+    // The target may never have verified the supplied one; it has verified the kept one.
+    const other = kept.token === undefined ? undefined : await unlessUntested(beyondLeeway(kit, kept.token));
+    return other === undefined || other === expiredToken
+      ? [supplied]
+      : [supplied, { text: other, label: keptLabel }];
   }
-  if (kept.token !== undefined) return beyondLeeway(kit, kept.token);
+  if (kept.token !== undefined) return [{ text: await beyondLeeway(kit, kept.token), label: keptLabel }];
   throw new Untested(
     kept.why ??
       'supply expiredToken (a token of clients.primary from more than an hour ago), or keepToken (a file where a run leaves one for the next), or wait for one (--wait-for-expiry)',
@@ -60,15 +85,6 @@ async function beyondLeeway(kit: Kit, text: string): Promise<string> {
   throw new SupplyUnusable(
     `a token is accepted ${seconds} s after its exp, which the leeway of a verifier may explain; supply expiredToken from more than an hour ago`,
   );
-}
-
-/** If no expired token is available, waits until one of the run has expired. */
-export async function waitForExpiry(kit: Kit): Promise<void> {
-  const found = await expiredTokenOf(kit).catch((error: unknown) => {
-    if (error instanceof Untested && !(error instanceof SupplyUnusable)) return undefined;
-    throw error;
-  });
-  if (found === undefined) awaited.set(kit, await waitedFor(kit, await kit.token()));
 }
 
 /** The token in the file, if it has expired; the file gets the current token unless its token has yet to expire. */

@@ -1,6 +1,7 @@
 /** Screenings requests with a query that is sent as given, for rejections; tokens of every client. */
 import { isHang, isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW, type PageQuery } from '../../client/page.ts';
+import { serverFailed } from '../../checks/errors.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
@@ -55,6 +56,36 @@ export async function sendQuery(
 ): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), query);
   return readable(await kit.send({ ...request, ...fields }));
+}
+
+/** What servers log, store or parse of a request, malformed, or longer than the usual 255 characters of a column. */
+const ODD_HEADERS: Readonly<Record<string, string>> = {
+  'x-request-id': '42',
+  'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) '.repeat(10).trim(),
+  referer: `https://example.com/${'screenings/'.repeat(26)}`,
+  'accept-language': ';;q=x',
+  cookie: 'a;=;;',
+  traceparent: '00-zz',
+  'if-modified-since': 'yesterday',
+};
+
+/** Sends all odd headers at once, and if the server fails, each alone, so that the report names the one. */
+export async function sendOddHeaders(kit: Kit, request: RequestOut): Promise<Exchange> {
+  const own = Object.keys(kit.target.headers).map((name) => name.toLowerCase());
+  const odd = Object.entries(ODD_HEADERS).filter(([name]) => !own.includes(name));
+  const withHeaders = (headers: typeof odd): RequestOut => ({
+    ...request,
+    headers: { ...request.headers, ...Object.fromEntries(headers) },
+    offPath: true,
+    suspicious: true,
+  });
+  const all = await kit.client.send(withHeaders(odd), { unjudged: true });
+  if (!serverFailed(all)) return all;
+  for (const header of odd) {
+    const exchange = await kit.send(withHeaders([header]));
+    if (serverFailed(exchange)) return exchange;
+  }
+  return kit.send(withHeaders(odd));
 }
 
 export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;

@@ -1,11 +1,14 @@
 /** Requests that must be answered 401 (section 5). */
 import type { Authorization } from '../../client/exchange.ts';
+import { member } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
+import { claimsOf, secondsOf } from '../../client/token.ts';
 import { UNAUTHENTICATED, refused } from '../../checks/errors.ts';
+import type { Judge } from '../../checks/mismatch.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Kit } from '../kit.ts';
 import { readable } from './raw-request.ts';
-import { expiredTokenOf } from './expired-tokens.ts';
+import { expiredTokenOf, expiredTokensOf } from './expired-tokens.ts';
 
 /** A request for primary's own path with another Authorization; it must be answered 401 unauthenticated. */
 export async function unauthenticated(
@@ -39,12 +42,24 @@ export const forgedBearer = (token: string, label: string): Authorization =>
     'Bearer ${FORGED_TOKEN:?the kit signs another one each time: use replay}',
   );
 
-/** The supplied expired token. Throws Untested if there is none that proves anything. */
-export async function expiredBearer(kit: Kit): Promise<Authorization> {
-  const text = await expiredTokenOf(kit);
-  return bearerHeader(
-    `Bearer ${text}`,
-    'Bearer (the expired token)',
-    'Bearer ${EXPIRED_TOKEN:?put the expired token there}',
-  );
+/** An expired token. Throws Untested if there is none that proves anything. */
+export const expiredBearer = async (kit: Kit): Promise<Authorization> =>
+  bearerOfExpired(await expiredTokenOf(kit), 'the expired token');
+
+const bearerOfExpired = (text: string, label: string): Authorization =>
+  bearerHeader(`Bearer ${text}`, `Bearer (${label})`, 'Bearer ${EXPIRED_TOKEN:?put the expired token there}');
+
+/** Every expired token must be answered 401 unauthenticated. Throws like expiredBearer. */
+export async function expiredUnauthenticated(kit: Kit): Promise<void> {
+  for (const { text, label } of await expiredTokensOf(kit)) {
+    const request = kit.request(await kit.tenantOf(), SOME_WINDOW, bearerOfExpired(text, label));
+    const exchange = readable(await kit.send(request));
+    const exp = secondsOf(member(claimsOf(text), 'exp'));
+    const judge: Judge = (answer) => {
+      const mismatch = refused(kit, UNAUTHENTICATED)(answer);
+      const seconds = Math.round(kit.client.clock.atMs(answer) / 1000 - exp);
+      return mismatch && { ...mismatch, received: `${mismatch.received}, ${seconds} s after its exp` };
+    };
+    kit.check('5-expired', exchange, judge, label);
+  }
 }

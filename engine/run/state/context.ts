@@ -38,7 +38,7 @@ export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer
   readonly shrink?: { readonly evaluations?: number; readonly timeMs?: number } | undefined;
   /** Called with every exchange of the run, including retries and confirmations. */
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
-  /** Wait until a token of the run has expired if none is supplied (class expiry). */
+  /** Wait until a token of the run has expired (class expiry). */
   readonly waitForExpiry?: boolean | undefined;
   /** Scales the polling timeouts for eventually consistent data; tests use 0.1. */
   readonly pollingScale?: number | undefined;

@@ -9,6 +9,7 @@ import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
 import { HEAD_SECONDS } from './presets.ts';
+import { shortlyBefore } from './window.ts';
 import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
@@ -123,17 +124,13 @@ const WALK_PAGES = 4;
 
 // Cached per VU, because reading k6's state costs more than the rest of an iteration.
 let client: Client | undefined;
-let index = 0;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
 export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
   const { dueAtMs, schedulerLagMs, draw } = request;
-  if (!client) {
-    index = exec.vu.idInTest % config.clients.length;
-    client = clientOf(config, data, index);
-  }
+  client ??= clientOf(config, data, exec.vu.idInTest % config.clients.length);
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
       client.renew();
@@ -147,7 +144,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs, index);
+  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs);
 }
 
 /** Share of the arrivals that use a new token in outage tests. */
@@ -164,7 +161,7 @@ export const anywhere =
 /** Polls the end of the window, where new screenings arrive. */
 export const atHead =
   ({ pageSize, headSeconds = HEAD_SECONDS }: LoadConfig): StartPage =>
-  ({ window: { from, to } }, _draw, by) => {
+  ({ window: { from, to } }, draw, by) => {
     const fromMs = Math.max(Date.parse(from), Date.parse(to) - headSeconds * 1000);
-    return by.first(new Date(fromMs).toISOString(), to, pageSize, 'poll');
+    return by.first(shortlyBefore(fromMs, draw()), to, pageSize, 'poll');
   };

@@ -4,7 +4,7 @@ import { parse } from 'lossless-json';
 import { REQUIREMENTS } from '../../../engine/requirements.ts';
 import { resolveTarget } from '../../../engine/target/target.ts';
 import { Judge } from '../../run/judging.ts';
-import { compareIds, instantKey } from './window.ts';
+import { compareIds, instantKey, shortlyBefore } from './window.ts';
 import { judgeLimited, judgePage, type PageAnswer, policyOf } from './judge.ts';
 
 const TENANT = '7d0c5a52-0000-4000-8000-000000000001';
@@ -140,4 +140,12 @@ test('sorts instants by moment and ids by number', () => {
   for (const none of ['2026-01-01', 'yesterday']) expect(instantKey(none)).toBeUndefined();
   expect(instantKey('2016-12-31t23:59:60z')).toBe(instantKey('2017-01-01T00:00:00Z'));
   expect(['10', '9', '-3', '-12'].sort(compareIds)).toEqual(['-12', '-3', '9', '10']);
+});
+
+test('instants shortly before a moment differ, and are at most a second earlier', () => {
+  const texts = Array.from({ length: 1000 }, (_, index) =>
+    shortlyBefore(Date.parse('2026-01-01T00:00:00Z'), index / 1000),
+  );
+  expect(new Set(texts).size).toBe(1000);
+  expect([texts[0], texts[999]]).toEqual(['2025-12-31T23:59:59.000000Z', '2025-12-31T23:59:59.999000Z']);
 });

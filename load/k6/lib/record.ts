@@ -11,8 +11,6 @@ export interface ArrivalRecord extends Sample {
   readonly errorCode?: number;
   /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
-  /** Index of the client. */
-  readonly client: number;
   /** Pages of a poll, which may be several. */
   readonly pages?: number;
 }
@@ -63,10 +61,9 @@ const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
 /** Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. */
 export function writeArrival(
-  sent: Omit<ArrivalRecord, 'kind' | 'dueMs' | 'schedulerLagMs' | 'client' | 'pages'>,
+  sent: Omit<ArrivalRecord, 'kind' | 'dueMs' | 'schedulerLagMs' | 'pages'>,
   due: number,
   schedulerLagMs: number,
-  client: number,
 ): void {
   const { status, errorCode = 0, retryAfterSeconds, policy } = sent;
   const latencyMs = rounded(sent.latencyMs);
@@ -76,7 +73,7 @@ export function writeArrival(
     errorCode > 0 || policy || retryAfterSeconds !== undefined
       ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy }).slice(1, -1)}`
       : '';
-  console.log(`{"kind":"arrival",${times},"status":${status},"client":${client}${more}}`);
+  console.log(`{"kind":"arrival",${times},"status":${status}${more}}`);
 }
 
 /** Undefined for anything but an object in JSON. */

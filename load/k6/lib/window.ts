@@ -51,6 +51,13 @@ export function instantKey(text: string): string | undefined {
 /** The instant in milliseconds since the epoch; NaN if not RFC 3339. */
 const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11) * 1000;
 
+/** One of a million instants in the second before `ms`, by a share from 0 to 1: no cache by URL answers in advance. */
+export function shortlyBefore(ms: number, share: number): string {
+  const micros = Math.floor((share % 1) * 1e6);
+  const text = new Date(ms - 1000 + Math.floor(micros / 1000)).toISOString();
+  return text.replace('Z', `${String(micros % 1000).padStart(3, '0')}Z`);
+}
+
 /** Returns a negative, zero or positive number; ids are decimal texts, so that 64 bits stay exact. */
 export function compareIds(a: string, b: string): number {
   const [negative, other] = [a.startsWith('-'), b.startsWith('-')];
