@@ -117,6 +117,8 @@ async function confirm(
     }
     // A connection that broke when the target went away is not a finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
+    // Data that arrives or disappears explains it, and nothing can show any more that it does not.
+    if ((needsAgain && seen === 1) || (mayLag(finding.id) && isBare(exchange, run))) return undefined;
     if (sent === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }
   return { ...finding, confirmed: seen === sent ? `${seen} of ${sent}` : `flaky, ${seen} of ${sent}` };
