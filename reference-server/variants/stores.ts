@@ -9,7 +9,7 @@ import {
   type Instant,
 } from '../../engine/data/instant.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
-import { both, middleware, pages, storedPages, withHeader, withoutLink } from '../run/alter.ts';
+import { both, holdNothing, middleware, pages, storedPages, withHeader } from '../run/alter.ts';
 import { eachItem, retimed, rows, screening, withAdded } from '../faults/rows.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { withEvents, withoutEvents, type Groups } from './variant.ts';
@@ -140,13 +140,7 @@ export const stores: Groups = {
       const [from, to] = ['from', 'to'].map((name) => instant(query.get(name)!).seconds);
       const isWide = to! - from! > WIDE_SECONDS && !query.has('from_id');
       if (!isWide || slice >= EMPTY_PAGES || page.items.length === 0) return;
-      const { next = `http://${request.headers['host']}${request.path}` } = page.links as { next?: string };
-      const url = new URL(request.path, next);
-      url.searchParams.set('slice', String(slice + 1));
-      page.items = [];
-      page.links = { next: url.href };
-      withoutLink(page);
-      page.headers.push(['link', `<${url.href}>; rel="next"`]);
+      holdNothing(page, request, (next) => next.set('slice', String(slice + 1)));
     }),
   },
 };
