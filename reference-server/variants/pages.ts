@@ -122,7 +122,7 @@ export const pages: Groups = {
     })(),
     // Its next has the same cursor: with another parameter, or as the page itself.
     'a page cut by time before its first item': alterPages((page, query, number, request) => {
-      if (number % 3 > 0 || !query.has('from_id') || query.has('scan') || page.items.length === 0) return;
+      if (number % 3 > 0 || !query.has('from_id') || query.has('scan') || !nextOf(page)) return;
       holdNothing(page, request, (next) => number % 2 > 0 || next.set('scan', String(number)));
     }),
     'pages of at most 200 items': storedPages(

@@ -129,16 +129,18 @@ export const stores: Groups = {
       }),
     },
   },
-  'with accidents': {
-    'loaded screenings become visible after a second': storedPages(() => {
-      const since = Date.now();
-      return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
-    }),
+  'on two replicas': {
     'one of two replicas in turn shows what was loaded three seconds later': storedPages(() => {
       const since = Date.now();
       let asked = 0;
       return async (query, ask) =>
         asked++ % 2 === 1 && Date.now() - since < 2 * LATE_MS ? { items: [], more: false } : ask(query);
+    }),
+  },
+  'with accidents': {
+    'loaded screenings become visible after a second': storedPages(() => {
+      const since = Date.now();
+      return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
     }),
     // Searches wide windows in slices, the first of which are empty.
     'twelve empty pages before the first screenings of a wide window': pages((page, query, _, request) => {
