@@ -4,10 +4,14 @@ import { faultNamed } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/testing.ts';
 import { concurrentLanes, selectIds } from './certify.ts';
 import type { Access, Check } from '../engine/run/check.ts';
-import { certifyServer, resultOf } from './proof/faults.ts';
+import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
+import { instant, shift } from '../engine/data/instant.ts';
+import { screening, withAdded } from '../reference-server/faults/rows.ts';
+import type { ServerOptions } from '../reference-server/run/start.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import {
   answering,
+  both,
   isScreenings,
   isTokenRequest,
   middleware,
@@ -45,6 +49,65 @@ test.describe('a budget', () => {
       expect(verdict, name).toBe('non-conformant');
     }
   });
+});
+
+// -- a run that ends early over data that arrive: nothing can be requested again ---------------------
+
+/** Every tenth request finds a new screening. */
+const arriving = withAdded(() => {
+  let asked = 0;
+  return ({ tenantId }) => {
+    const arrived = Array.from({ length: Math.floor(++asked / 10) }, (_, index) => BigInt(index));
+    return arrived.map((n) => screening(tenantId, FIRST_ID + n, shift(PRESENT, n, 0)));
+  };
+});
+const FIRST_ID = 8_000_000_000_000n;
+const PRESENT = instant('2026-11-26T12:00:00Z');
+
+/** Ends a run at this request. */
+const endingAt = (count: number, end: AbortController): ServerOptions =>
+  middleware(() => {
+    let asked = 0;
+    return (request, next) => {
+      if (++asked === count) end.abort('interrupted');
+      return next(request);
+    };
+  });
+
+for (const [how, options] of [
+  ['is interrupted', {}],
+  ['has a budget', { budget: 200 }],
+  ['has too few requests', { maxRequests: 200 }],
+] as const)
+  test(`a run that ${how} while screenings arrive blames none of them`, async ({ small }) => {
+    const end = new AbortController();
+    const server =
+      'budget' in options || 'maxRequests' in options ? arriving : both(arriving, endingAt(200, end));
+    const report = await certifyServer(small, server, 'bare', {
+      ...options,
+      signal: end.signal,
+      pollingScale: 0,
+    });
+    expect([report.verdict, failedOf(report)]).toEqual(['incomplete', []]);
+  });
+
+test('a run that ends after a 500 among requests in flight reports a warning', async ({ small }) => {
+  const end = new AbortController();
+  const server = middleware(() => {
+    let [inFlight, failed, served] = [0, 0, 0];
+    return async (request, next) => {
+      inFlight++;
+      await sleep(5);
+      const isFailure = isScreenings(request) && inFlight > 1 && failed === 0;
+      inFlight--;
+      if (isFailure) failed++;
+      else if (failed > 0 && ++served === 40) end.abort('interrupted');
+      return isFailure ? errorAnswer(500, 'internal_error', 'a restart') : next(request);
+    };
+  });
+  const report = await certifyServer(small, server, 'bare', { signal: end.signal });
+  expect([report.verdict, failedOf(report)]).toEqual(['incomplete', []]);
+  expect(resultOf(report, '7.2-no-unprovoked-5xx').status).toBe('warn');
 });
 
 test('--fail-fast ends the run at the first broken requirement', async ({ small }) => {

@@ -1,7 +1,7 @@
 /** Section 4.2, rules 5 and 6: `next` returns the same page whenever it is requested, and with any valid token. */
 import { about, test } from '../fixtures/test.ts';
 import type { Authorization, Exchange } from '../engine/client/exchange.ts';
-import { pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
+import { endsEmpty, pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
 import { readToken } from '../engine/client/token.ts';
 import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import { prefixMismatch } from '../engine/checks/selection.ts';
@@ -53,8 +53,8 @@ async function difference(
 }
 
 function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
-  const [was, is] = [first, second].map((page) => pageOf(page).items?.length ?? 0);
-  return was! > 0 && is === 0
+  const was = pageOf(first).items?.length ?? 0;
+  return was > 0 && endsEmpty(second)
     ? { expected: `${was} items of the same next`, received: 'no items', exchange: second }
     : undefined;
 }

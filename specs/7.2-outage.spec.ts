@@ -7,7 +7,7 @@ import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
 import { orderedItems, pageOf, SOME_WINDOW } from '../engine/client/page.ts';
 import { readToken, type Token } from '../engine/client/token.ts';
-import { compareKeys } from '../engine/data/oracle.ts';
+import { compareKeys, type Key } from '../engine/data/oracle.ts';
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -260,10 +260,9 @@ function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mism
   const isEarly = nextUrl === undefined && pageOf(before).nextUrl !== undefined;
   const shown = orderedItems(exchange);
   const last = shown.at(-1);
-  // New items may displace the last ones.
-  const lost = orderedItems(before).find(
-    (item) => !shown.some(({ id }) => id === item.id) && (!last || compareKeys(item, last) < 0),
-  );
+  // New items may displace the last ones; a page that is cut by time may hold nothing yet.
+  const isPassed = (item: Key): boolean => (last ? compareKeys(item, last) < 0 : nextUrl === undefined);
+  const lost = orderedItems(before).find((item) => !shown.some(({ id }) => id === item.id) && isPassed(item));
   if (!isEarly && !lost) return undefined;
   return differs(
     `${name}: 5xx or the earlier page, and no page that ${isEarly || !last ? 'ends the traversal' : `lacks item ${lost?.id}`}`,

@@ -94,9 +94,10 @@ async function provoke(kit: Kit): Promise<Provoked> {
   };
 }
 
-/** Whether a valid request is refused as invalid, or its page has fewer items than before. */
+/** Whether a valid request is refused as invalid, or its page ends with fewer items than before. */
 const isRefusedOrLost = (exchange: Exchange, fullest: Exchange): boolean =>
-  [400, 404].includes(exchange.status) || (exchange.status === 200 && itemsOf(exchange) < itemsOf(fullest));
+  [400, 404].includes(exchange.status) ||
+  (exchange.status === 200 && itemsOf(exchange) < itemsOf(fullest) && pageOf(exchange).nextUrl === undefined);
 
 /** 400, 404 and pages are judged immediately, 401 by the observers. */
 const isOtherRefusal = ({ status, transportError }: Exchange): boolean =>

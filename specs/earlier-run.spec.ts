@@ -1,6 +1,6 @@
 /** The state of an earlier run is still valid: its token, its `next` URLs, and the ids of its screenings. */
 import { about, test } from '../fixtures/test.ts';
-import { namesTraversal, orderedItems, pageOf, parseQuery } from '../engine/client/page.ts';
+import { endsEmpty, namesTraversal, orderedItems, pageOf, parseQuery } from '../engine/client/page.ts';
 import { tokenOfText } from '../engine/client/token.ts';
 import { otherClaim } from '../engine/run/rules/expired-tokens.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
@@ -65,9 +65,9 @@ test(
 
 /** What ends the traversal of an old `next` early. */
 function lost(exchange: Exchange, goesOn = false): 'items' | 'next' | undefined {
-  const { items, nextUrl } = pageOf(exchange);
   if (exchange.status !== 200) return undefined;
-  return items?.length === 0 ? 'items' : goesOn && nextUrl === undefined ? 'next' : undefined;
+  if (endsEmpty(exchange)) return 'items';
+  return goesOn && pageOf(exchange).nextUrl === undefined ? 'next' : undefined;
 }
 
 /** `isThere`: what the same page has now if it is requested without the old `next`. */

@@ -372,3 +372,17 @@ export const nextOf = ({ links }: PageText): string | undefined => (links as { n
 
 export const withoutLink = (page: PageText): void =>
   void (page.headers = page.headers.filter(([name]) => name !== 'link'));
+
+/** A page that holds nothing yet: `change` makes its next from the URL of the request. */
+export function holdNothing(
+  page: PageText,
+  { headers, path }: ServiceRequest,
+  change: (query: URLSearchParams) => void = () => {},
+): void {
+  const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
+  change(url.searchParams);
+  page.items = [];
+  page.links = { next: url.href };
+  withoutLink(page);
+  page.headers.push(['link', `<${url.href}>; rel="next"`]);
+}

@@ -1,6 +1,13 @@
-/** Tenants whose screenings change during a run, and tenants with screenings of earlier or other runs. */
+/** Tenants whose screenings change during a run, tenants with screenings of earlier or other runs, and a huge tie. */
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  sameInstant,
+  shift,
+  type Instant,
+} from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
@@ -164,6 +171,22 @@ const keptScratch = withAdded(() => ({ tenantId, from, to, pageSize }) => {
   return old;
 });
 
+const IMPORTED_AT = instant('2024-01-01T00:00:00Z');
+
+/** An import of dates without times, before all other screenings. */
+const hugeTie = (count: number): ServerOptions =>
+  withAdded(() => {
+    const tie = Array.from({ length: count }, (_, index) =>
+      screening(TENANTS.primary, FIRST_ID + BigInt(index), IMPORTED_AT),
+    );
+    return ({ tenantId, from, fromId, pageSize }) => {
+      if (tenantId !== TENANTS.primary || compareInstants(from, IMPORTED_AT) > 0) return [];
+      const isInside = sameInstant(from, IMPORTED_AT) && fromId !== undefined && fromId >= FIRST_ID;
+      const start = isInside ? Number(fromId - FIRST_ID) + 1 : 0;
+      return tie.slice(start, start + pageSize + 1);
+    };
+  });
+
 export const LIVE: readonly Variant[] = [
   live('a screening of the present moment arrives every 150 ms', withAdded(arrivals(150, justNow))),
   ...[1, 4, 30].map((s) =>
@@ -175,6 +198,7 @@ export const LIVE: readonly Variant[] = [
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
+  live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   {
     name: 'one of two replicas, left out by the balancer at times, shows what is stored 0.3 s after the other',

@@ -2,6 +2,7 @@
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import {
   both,
+  holdNothing,
   middleware,
   nextOf,
   nextQuery,
@@ -119,6 +120,11 @@ export const pages: Groups = {
           : page;
       });
     })(),
+    // Its next has the same cursor: with another parameter, or as the page itself.
+    'a page cut by time before its first item': alterPages((page, query, number, request) => {
+      if (number % 3 > 0 || !query.has('from_id') || query.has('scan') || !nextOf(page)) return;
+      holdNothing(page, request, (next) => number % 2 > 0 || next.set('scan', String(number)));
+    }),
     'pages of at most 200 items': storedPages(
       () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
     ),

@@ -124,13 +124,16 @@ async function confirm(
   let sent = 1;
   try {
     const maySettle = mayLag(finding.id) && isBare(exchange, run);
+    // What was loaded just before the run may show late on a replica.
+    const isEarly =
+      (exchange?.startedAtMs ?? Infinity) < run.knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS);
     if (maySettle) await settle();
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
       if (mismatch) seen++;
     }
-    if (seen === 1 && (needsAgain || (maySettle && dataChanges(run)))) return undefined;
+    if (seen === 1 && (needsAgain || (maySettle && (isEarly || dataChanges(run))))) return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, run))) return undefined;
@@ -140,6 +143,8 @@ async function confirm(
     }
     // A connection that broke when the target went away is not a finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
+    // Data that arrives or disappears explains it, and nothing can show any more that it does not.
+    if ((needsAgain && seen === 1) || (mayLag(finding.id) && isBare(exchange, run))) return undefined;
     if (sent === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }
   return { ...finding, confirmed: seen === sent ? `${seen} of ${sent}` : `flaky, ${seen} of ${sent}` };

@@ -9,6 +9,7 @@ import { differs } from '../../checks/mismatch.ts';
 import type { Incident, NewFinding } from '../state/ledger.ts';
 import type { TargetClock } from '../../client/target-clock.ts';
 import type { Target } from '../../target/target.ts';
+import { unlessUntested } from '../../errors.ts';
 
 /** Up to this many accidents, such as a restart, are tolerated; more are a failure above one failed request in 200. */
 const ACCIDENTS = 2;
@@ -31,7 +32,8 @@ export async function incidentsFinding(
   const isTooOften = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
   // 502, 504 and closed connections may come from a gateway in front of a busy target.
   const crowded = alone.find(({ failed, inFlight }) => failed.status === 500 && inFlight > 1);
-  const isOverload = crowded !== undefined && (await recursInVolleys(crowded, send));
+  // A run that has ended sends nothing more: then the failure did not recur.
+  const isOverload = crowded !== undefined && (await unlessUntested(recursInVolleys(crowded, send))) === true;
   if (isOverload) return overloadFinding(crowded);
   const at = new Date(first.startedAtMs).toISOString();
   const more = failures.length > 1 ? `, and ${failures.length - 1} more like it in ${requests} requests` : '';

@@ -30,6 +30,11 @@ test('a dataset in slow answers is not late', async () => {
   expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 6_000 })).waitedMs).toBeUndefined();
 });
 
+test('one of two replicas is late', async () => {
+  const [fetchPage, clock] = polling(500, [1], [1, 2], [], [1, 2], [1], [1, 2]);
+  expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
+});
+
 test('reports how late a dataset was that appeared after a while', async () => {
   const [fetchPage, clock] = polling(1_000, [1], [1], [1, 2]);
   expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);

@@ -1,7 +1,7 @@
 /** A token is accepted until its `exp` (5-valid-token): reports every 401 before that, and its cause. */
 import type { Authorization, Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
-import { pageOf, parseQuery, SOME_WINDOW } from '../../client/page.ts';
+import { endsEmpty, pageOf, parseQuery, SOME_WINDOW } from '../../client/page.ts';
 import { dateMs } from '../../client/target-clock.ts';
 import { secondsOf, type Token } from '../../client/token.ts';
 import { compareInstants } from '../../data/instant.ts';
@@ -100,8 +100,8 @@ export async function refusalOf(
   if (!(secondsLeft(token, exchange) > 0)) return undefined;
   if (exchange.status === 200) noteAge(run.ledger, token, exchange);
   if (isRejected(run, exchange)) return { ...refusedToken(exchange, token, when), exchange };
-  const [was = 0, is] = [seen, exchange].map((page) => page && pageOf(page).items?.length);
-  return was > 0 && is === 0
+  const was = (seen && pageOf(seen).items?.length) ?? 0;
+  return was > 0 && endsEmpty(exchange)
     ? { ...differs(`${was} items, as with another token`, `no items${when}`), exchange }
     : undefined;
 }

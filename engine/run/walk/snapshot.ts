@@ -105,4 +105,4 @@ export async function changedByWriting(
 
 /** Whether a snapshot would contain the item if it existed. */
 const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
-  complete || items.length === 0 || compareKeys(item, items.at(-1)!) <= 0;
+  complete || (items.length > 0 && compareKeys(item, items.at(-1)!) <= 0);

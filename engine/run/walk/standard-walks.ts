@@ -30,7 +30,7 @@ async function walkAll(kit: Kit): Promise<readonly Walk[]> {
   const plans = affordable(planWalks(sample), sample, kit.options.budget);
   const walks = await mapConcurrently(
     plans,
-    (query) => checkWalk(kit, query, { maxPages: LONGEST_WALK, isSample: true }),
+    (query) => checkWalk(kit, query, { maxPages: LONGEST_WALK, isSample: sample.cutTie.length === 0 }),
     WALKS_CONCURRENTLY,
   );
   for (const walked of walks) noteEmptyPages(kit, walked);

@@ -26,8 +26,10 @@ export interface SampleData {
   readonly items: readonly OracleItem[];
   /** From the first item to just after the last one. */
   readonly window: PageQuery;
-  /** Groups of items with the same instant. */
+  /** Groups of items with the same instant, also `cutTie`. */
   readonly ties: readonly (readonly OracleItem[])[];
+  /** A tie that goes on beyond what is known of it: at the end of the sample, or beside it. */
+  readonly cutTie: readonly OracleItem[];
   /** The window after the sample; undefined if the sample is everything. */
   readonly beyond: PageQuery | undefined;
   /** A few dozen neighbours with as many different properties as possible. */
@@ -58,14 +60,17 @@ export const sampleDataOf = (kit: Kit): Promise<SampleData> => kit.once('sample'
 
 async function survey(kit: Kit): Promise<SampleData> {
   const known = await kit.oracle();
-  const { items, beyond } = known.authoritative
-    ? await datasetItems(kit, known.items)
-    : await pollForItems(kit);
+  const {
+    items,
+    beyond,
+    cutTie = [],
+  } = known.authoritative ? await datasetItems(kit, known.items) : await pollForItems(kit);
   if (items.length === 0) throw new Untested(sayNoScreenings(kit.target));
-  const ties = tiesOf(items);
+  const isBeside = cutTie.length > 1 && !items.includes(cutTie[0]!);
+  const ties = [...tiesOf(items), ...(isBeside ? [cutTie] : [])];
   kit.ledger.raiseTo('sampleItems', items.length);
   kit.ledger.raiseTo('ties', ties.length);
-  return { items, window: windowOf(items), beyond, ties, densestSlice: densestSliceOf(kit, items) };
+  return { items, window: windowOf(items), beyond, ties, cutTie, densestSlice: densestSliceOf(kit, items) };
 }
 
 export const sayNoScreenings = ({ window }: Target): string =>
@@ -73,7 +78,7 @@ export const sayNoScreenings = ({ window }: Target): string =>
     ? 'window holds no screenings of clients.primary: name another, or load some there'
     : 'no screenings found: load some for clients.primary';
 
-type Found = Pick<SampleData, 'items' | 'beyond'>;
+type Found = Pick<SampleData, 'items' | 'beyond'> & Partial<Pick<SampleData, 'cutTie'>>;
 
 /** With a dataset the items are known; a few pages show that the target serves, and how long its pages are. */
 async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found> {
@@ -137,12 +142,37 @@ async function findItems(kit: Kit): Promise<Found> {
     // Tests that the window ends with the walk: nothing follows its last item.
     if (walked.end === 'complete')
       await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
-    const complete = walked.end === 'complete';
-    const items = (complete ? known.items : withoutTie(known.items, last)).filter(({ at }) => isMovable(at));
-    const found = sampleOf(items, sampleSize(kit, walked), { from, to });
-    return complete ? found : { ...found, beyond: { from, to } };
+    const beyond = { from, to };
+    const isMoved = ({ at }: OracleItem): boolean => isMovable(at);
+    const size = sampleSize(kit, walked);
+    if (walked.end === 'complete') return sampleOf(known.items.filter(isMoved), size, beyond);
+    const kept = withoutTie(known.items, last).filter(isMoved);
+    const cutTie = kept.filter(({ at }) => sameInstant(at, last.at));
+    const items = cutTie.length === 0 ? kept : ((await besideTie(kit, cutTie, beyond)) ?? kept);
+    return { ...sampleOf(items, size, beyond), beyond, cutTie };
   }
   return { items: [], beyond: undefined };
+}
+
+/** A window cannot end inside a tie: a sample before or after a huge one, if there are enough screenings. */
+async function besideTie(
+  kit: Kit,
+  tie: readonly OracleItem[],
+  { to }: PageQuery,
+): Promise<readonly OracleItem[] | undefined> {
+  const { at } = tie[0]!;
+  const after = formatInstant(shift(at, 1n, stepDigits(tie)));
+  const walked = await surveyWalk(kit, { from: after, to });
+  const { items } = await kit.oracle();
+  const isBeside = (item: OracleItem): boolean => isMovable(item.at) && !sameInstant(item.at, at);
+  const others = items.filter(isBeside);
+  const last = walked.end === 'complete' ? undefined : items.at(-1);
+  const [before, behind] = [
+    others.filter((item) => compareInstants(item.at, at) < 0),
+    others.filter((item) => compareInstants(item.at, at) > 0 && !(last && sameInstant(item.at, last.at))),
+  ];
+  const longer = before.length < behind.length ? behind : before;
+  return longer.length < SLICE_ITEMS ? undefined : longer;
 }
 
 /** Walks in the largest pages; if they are rejected, reports 4.2-pageSize-bounds and uses smaller ones. */

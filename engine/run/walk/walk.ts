@@ -57,6 +57,8 @@ export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): n
 }
 /** Empty pages in a row after which a walk counts as endless; servers that scan time in slices send many. */
 const EMPTY_IN_A_ROW = 200;
+/** So many of them may lead to themselves: `from` and `from_id` are those of the last item so far. */
+const SAME_IN_A_ROW = 10;
 
 /** Far more than can arrive during a traversal. */
 const endlessFrom = (known: number): number => 2 * known + 50;
@@ -98,9 +100,10 @@ export async function walkOn(
     if (!page.nextUrl) return ended('stuck', 'next is no URL');
     if (!isTrusted(page.nextUrl, kit.target))
       return ended('stuck', `next leads to ${new URL(page.nextUrl).origin}`);
-    if (urls.has(page.nextUrl))
-      return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     empty = page.items?.length ? 0 : empty + 1;
+    const isSame = page.nextUrl === exchanges.at(-1)!.request.url && empty > 0 && empty <= SAME_IN_A_ROW;
+    if (urls.has(page.nextUrl) && !isSame)
+      return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
     // A walk with its own limit may be long without being endless.
     const unlimitedPages = maxPages === Infinity ? exchanges.length : 0;
