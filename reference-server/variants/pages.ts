@@ -121,10 +121,17 @@ export const pages: Groups = {
       });
     })(),
     // Its next has the same cursor: with another parameter, or as the page itself.
-    'a page cut by time before its first item': alterPages((page, query, number, request) => {
-      if (number % 3 > 0 || !query.has('from_id') || query.has('scan') || !nextOf(page)) return;
-      holdNothing(page, request, (next) => number % 2 > 0 || next.set('scan', String(number)));
-    }),
+    'a page cut by time before its first item': (() => {
+      const asked = new Map<string, number>();
+      return alterPages((page, query, _, request) => {
+        const kind = Number(query.get('from_id') ?? 4) % 5;
+        if (kind > 1 || query.has('scan') || !nextOf(page)) return;
+        const times = (asked.get(request.path) ?? 0) + 1;
+        asked.set(request.path, times);
+        if (times % 3 === 1)
+          holdNothing(page, request, (next) => kind === 0 || next.set('scan', String(times)));
+      });
+    })(),
     'pages of at most 200 items': storedPages(
       () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
     ),
