@@ -79,7 +79,7 @@ for (const [how, options] of [
   ['has a budget', { budget: 200 }],
   ['has too few requests', { maxRequests: 200 }],
 ] as const)
-  test(`a run that ${how} while screenings arrive blames none of them`, async ({ small }) => {
+  test(`a run that ${how} while screenings arrive reports none of them`, async ({ small }) => {
     const end = new AbortController();
     const server =
       'budget' in options || 'maxRequests' in options ? arriving : both(arriving, endingAt(200, end));

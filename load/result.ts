@@ -18,7 +18,10 @@ export interface CapacityFigure extends Found {
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
 
-/** Number of polling tenants that the target carries, and the latency of polls at rates that held. */
+/**
+ * Number of polling tenants that the target carries, and the latency of polls at rates that held. The upper end of the
+ * interval is null in JSON if a quota of the measured clients was the limit, or the SLO held at every rate.
+ */
 export interface TenantsCarried extends Pick<
   Found,
   'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy'

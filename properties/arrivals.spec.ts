@@ -289,8 +289,8 @@ test(
           const waitedMs = kit.clock.now() - beganMs;
           if (waitedMs > kit.pollingMs(LONGEST_CACHED_MS)) {
             const another = kit.request(tenantId, around([item]), 'scratch');
-            const shown = orderedItems(await kit.client.send(another, { unjudged: true }));
-            if (!shown.some(({ id }) => id === item.id)) return undefined;
+            const others = orderedItems(await kit.client.send(another, { unjudged: true }));
+            if (!others.some(({ id }) => id === item.id)) return undefined;
             const stored = `item ${item.id} at ${item.testTime}, which another window returns`;
             const received = `${held ? `item ${held.id}` : 'no items'}, as before it was stored ${Math.round(waitedMs / 1000)} s ago`;
             const script = [
@@ -306,7 +306,7 @@ test(
     };
     const [first] = shown;
     if (!first || !(await showsNew(first, undefined))) return;
-    // The request is for one item, which is now this one.
+    // The window is requested with pageSize 1, so an earlier screening must replace the first one on the page.
     const testTime = formatInstant(shift(first.at, -1n, 0));
     const late: Entry = { id: first.id + 1n, testTime, at: instant(testTime) };
     await store([late]);

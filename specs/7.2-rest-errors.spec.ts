@@ -20,7 +20,7 @@ import {
 } from '../engine/run/rules/raw-request.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
-import { orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
+import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -92,8 +92,6 @@ const SPELLINGS = {
   '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python accept
 } as const;
 
-const DEFAULT_PAGE_SIZE = 100n;
-
 /** Accepts a page with at most `size` items whose `next` has the same pageSize, as sent or in digits. */
 const pageOfSize =
   (size: bigint): Judge =>
@@ -141,20 +139,20 @@ const spelledCase = (
   };
 };
 
-const spelledSizes = Object.entries(SPELLINGS).map(([text, size]) => (kit: Kit): Case => {
-  const sized = (value: string) => (request: RequestOut) =>
-    withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
-  const codes = ['invalid_request', 'page_size_out_of_range'];
-  return spelledCase(kit, sized(text), sized(String(size)), codes, pageOfSize(size));
-});
+const sized = (value?: string) => (request: RequestOut) =>
+  withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
+
+const SIZE_CODES = ['invalid_request', 'page_size_out_of_range'];
+
+const spelledSizes = Object.entries(SPELLINGS).map(
+  ([text, size]) =>
+    (kit: Kit): Case =>
+      spelledCase(kit, sized(text), sized(String(size)), SIZE_CODES, pageOfSize(size)),
+);
 
 /** Many servers read an empty value as absent: then the page must be the one without the parameter. */
-const emptySize = (kit: Kit): Case => {
-  const sized = (value?: string) => (request: RequestOut) =>
-    withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
-  const codes = ['invalid_request', 'page_size_out_of_range'];
-  return spelledCase(kit, sized(''), sized(), codes, pageOfSize(DEFAULT_PAGE_SIZE));
-};
+const emptySize = (kit: Kit): Case =>
+  spelledCase(kit, sized(''), sized(), SIZE_CODES, pageOfSize(BigInt(DEFAULT_PAGE_SIZE)));
 
 const emptyId = (kit: Kit): Case => {
   const narrow =
@@ -380,8 +378,9 @@ test(
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
     for (const body of ['[]', '{']) await sendForm(kit, body, 'application/json');
+    await sendOddHeaders(kit, valid);
     // Some servers end earlier tokens.
-    if ((await sendOddHeaders(kit, valid)).status === 200) await kit.client.mint();
+    await kit.client.mint();
   },
 );
 

@@ -45,7 +45,7 @@ test('returns a 403 that has the documented code, or that only one request gets'
   expect(await guarded(0).guards.isToRetry(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
 });
 
-test('a 429 that is no JSON may be of a guard after refused tokens, or where the token is not the own', () => {
+test('attributes a 429 without rate_limited to a guard after five rejected tokens, or without the own token', () => {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, sleep: async () => {} };
   const guards = new Guards({ clock, probe: async (request) => answer(request, 200) });
@@ -59,7 +59,11 @@ test('a 429 that is no JSON may be of a guard after refused tokens, or where the
   expect(guards.mayHaveThrottled(answer(requestOf('b'), 429, '<h1>'))).toBe(true);
   expect(isOfGuard('<h1>')).toBe(false);
   guess(1);
-  expect([isOfGuard('<h1>'), isOfGuard('<h1>', true), isOfGuard('{}')]).toEqual([true, true, false]);
+  expect([isOfGuard('<h1>'), isOfGuard('<h1>', true), isOfGuard('{"code":"rate_limited"}')]).toEqual([
+    true,
+    true,
+    false,
+  ]);
   // A ban may last longer than the minute that counts.
   nowMs += 600_000;
   guards.note(answer(own, 429));

@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
 
-/** This many refused credentials within a minute look like guessing: fail2ban acts after five by default. */
+/** So many 401 within a minute look like guessing: fail2ban acts after five by default. */
 const GUESSES = 5;
 const GUESSING_MS = 60_000;
 
@@ -52,8 +52,9 @@ export class Guards {
   private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereActive = false;
-  /** When the credentials were refused that were sent in the last minute before a guard could act. */
+  /** Times of the 401 answers of the last minute; 429 answers and broken connections do not end that minute. */
   private guessedAtMs: readonly number[] = [];
+  /** Whether a page was served after the latest of them. */
   private isServedSince = false;
 
   constructor(private readonly options: GuardOptions) {}
@@ -80,11 +81,12 @@ export class Guards {
   }
 
   /**
-   * Whether a guard may have answered this 429, and not the rate limit of section 7.2: it is no JSON, and the request
+   * Whether a guard may have answered this 429, and not the rate limit of section 7.2: it lacks the code rate_limited, and the request
    * or earlier ones looked like guessing. `isBurst`: the request belongs to a burst that is to exceed the limit.
    */
   mayHaveThrottled({ request, status, json }: Exchange, isBurst = false): boolean {
-    if (request.channel !== 'rest' || status !== 429 || json !== undefined) return false;
+    if (request.channel !== 'rest' || status !== 429 || stringsIn(json).includes('rate_limited'))
+      return false;
     const { authorization: by } = request;
     const isOwn = by.kind === 'client' || (by.kind === 'header' && by.of !== undefined);
     return !isOwn || (this.guessedAtMs.length >= GUESSES && !(isBurst && this.isServedSince));

@@ -241,7 +241,7 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
                 ? `${others} are still possible`
                 : alternatives.length > 1
                   ? `${others} fit equally well`
-                  : `at first like ${others}, but the answers take so unequally long that other kinds explain them, too`),
+                  : `at first like ${others}, but the latency varies so much that other kinds explain the answers too`),
           figures !== false && `if the first: ${figures}`,
         ]),
     retryAfter === undefined

@@ -72,7 +72,7 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
   return linesOf(
     alone.tenants === 0 && !alone.confirmed
       ? 'the number of tenants is undecided'
-      : `carries ${alone.limitedBy === 'quota' ? 'at least ' : ''}${number(alone.tenants)} tenants${beside ? `; ${number(beside.tenants)} while ${reading} all screenings` : ''}`,
+      : `carries ${alone.limitedBy === 'quota' ? 'at least ' : ''}${number(alone.tenants)} tenants${beside ? `; ${beside.limitedBy === 'quota' ? 'at least ' : ''}${number(beside.tenants)} while ${reading} all screenings` : ''}`,
     `each polls every ${pollSeconds} s on a new connection; 99 % of the polls within ${slo.p99Ms} ms`,
     alone.limitedBy === 'quota' &&
       'the limit was 429 to the few clients of this measurement; with a quota per client, more tenants are carried',

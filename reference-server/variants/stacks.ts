@@ -60,7 +60,7 @@ function lenientInteger(text: string): string | undefined {
 const blocked = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
   intercepting(() => html(status, 'Blocked'), where);
 
-/** Answers 403 to tenants whose spelling matches, whoever asks with a valid token. */
+/** Answers 403 to tenants whose spelling matches, for any valid token. */
 const forbidding = (spelling: RegExp): ServerOptions =>
   middleware(() => async (request, next) => {
     const answer = await next(request);

@@ -25,7 +25,8 @@ const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2
 /** How much later than another replica one may show what arrives. */
 const LONGEST_LAG_MS = 5_000;
 
-const SELECTION = /^(2\.3-|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
+const SELECTION =
+  /^(2\.3-(id|object)-stable|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
 
 /** Differences between answers that a new screening explains; a replica may show it later than another. */
 const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTION.test(id);
@@ -80,16 +81,18 @@ async function learnRawPlus({ client, knowledge, ledger, target }: RunContext): 
   for (const { id, exchange } of ledger.unconfirmed) {
     const { nextUrl } = (NEXT_TIMES.includes(id) && exchange && pageOf(exchange)) || {};
     if (!nextUrl?.includes('+') || !isTrusted(nextUrl, target)) continue;
-    const idsAt = async (url: string): Promise<string> => {
+    const idsAt = async (url: string): Promise<string | undefined> => {
       const page = await unlessUntested(client.send({ ...exchange!.request, url, followed: true }));
       return page?.status === 200
         ? orderedItems(page)
             .map(({ id: one }) => one)
             .join()
-        : '';
+        : undefined;
     };
     const expected = await idsAt(withPlusEncoded(nextUrl));
-    knowledge.keepsRawPlus = expected !== '' && (await idsAt(nextUrl)) === expected;
+    // A failed request decides nothing.
+    if (expected === undefined) return;
+    knowledge.keepsRawPlus = (await idsAt(nextUrl)) === expected;
     if (knowledge.keepsRawPlus) ledger.reconsider(NEXT_TIMES);
     return;
   }
@@ -125,8 +128,10 @@ async function confirm(
   try {
     const maySettle = mayLag(finding.id) && isBare(exchange, run);
     // What was loaded just before the run may show late on a replica.
-    const isEarly =
-      (exchange?.startedAtMs ?? Infinity) < run.knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS);
+    const { startedAtMs = Infinity, durationMs = 0 } = exchange ?? {};
+    const isEarly = [...run.knowledge.newAtMs].some(
+      (atMs) => atMs <= startedAtMs + durationMs && startedAtMs < atMs + run.pollingMs(LONGEST_LAG_MS),
+    );
     if (maySettle) await settle();
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();

@@ -69,7 +69,7 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   'if-modified-since': 'yesterday',
 };
 
-/** Sends all odd headers at once, and if the server fails, each alone, so that the report names the one. */
+/** Sends all odd headers in one request, and if the server fails, each alone, so that the report names the header. */
 export async function sendOddHeaders(kit: Kit, request: RequestOut): Promise<Exchange> {
   const own = Object.keys(kit.target.headers).map((name) => name.toLowerCase());
   const odd = Object.entries(ODD_HEADERS).filter(([name]) => !own.includes(name));

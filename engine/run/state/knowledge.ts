@@ -115,6 +115,8 @@ export class Knowledge {
 
   /** When an answer last showed an unknown screening; in milliseconds since the epoch. */
   newestAtMs = 0;
+  /** When answers showed unknown screenings. */
+  readonly newAtMs = new Set<number>();
 
   /** See Oracle.knownBefore. */
   set knownBefore(requests: number) {
@@ -201,7 +203,7 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        if (!oracle.get(id)) this.newestAtMs = nowMs;
+        if (!oracle.get(id)) this.newAtMs.add((this.newestAtMs = nowMs));
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }

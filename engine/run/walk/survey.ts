@@ -167,11 +167,11 @@ async function besideTie(
   const isBeside = (item: OracleItem): boolean => isMovable(item.at) && !sameInstant(item.at, at);
   const others = items.filter(isBeside);
   const last = walked.end === 'complete' ? undefined : items.at(-1);
-  const [before, behind] = [
+  const [earlier, later] = [
     others.filter((item) => compareInstants(item.at, at) < 0),
     others.filter((item) => compareInstants(item.at, at) > 0 && !(last && sameInstant(item.at, last.at))),
   ];
-  const longer = before.length < behind.length ? behind : before;
+  const longer = earlier.length < later.length ? later : earlier;
   return longer.length < SLICE_ITEMS ? undefined : longer;
 }
 

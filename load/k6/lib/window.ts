@@ -53,7 +53,7 @@ const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11
 
 /** One of a million instants in the second before `ms`, by a share from 0 to 1: no cache by URL answers in advance. */
 export function shortlyBefore(ms: number, share: number): string {
-  const micros = Math.floor((share % 1) * 1e6);
+  const micros = Math.round(share * 1e6) % 1e6;
   const text = new Date(ms - 1000 + Math.floor(micros / 1000)).toISOString();
   return text.replace('Z', `${String(micros % 1000).padStart(3, '0')}Z`);
 }
