@@ -58,6 +58,11 @@ test('every requirement has a fault', () => {
   expect([...ids].filter((id) => !faulted.has(id))).toEqual([]);
 });
 
+test('every test and fault names requirements that exist', () => {
+  const named = FAULTS.flatMap((fault) => [...tripped(fault), ...(fault.mayTrip ?? [])]);
+  expect([...tested, ...named].filter((id) => !ids.has(id))).toEqual([]);
+});
+
 test('every fault trips a requirement and has a unique name', () => {
   expect(FAULTS.filter((fault) => tripped(fault).length === 0)).toEqual([]);
   const names = FAULTS.map(({ name }) => name);

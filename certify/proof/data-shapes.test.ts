@@ -11,7 +11,7 @@ import type { Report } from '../report/report.ts';
 
 function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
   const store = createMemoryStore(new Map([[TENANTS.primary, screenings]]));
-  return certifyServer(world, { store }, 'bare', { runs: 2 });
+  return certifyServer(world, { store }, 'bare', { runs: 4 });
 }
 
 const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>

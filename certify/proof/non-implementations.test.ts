@@ -24,7 +24,7 @@ const MOST_REQUESTS = 2_400;
 test.describe.configure({ mode: 'parallel' });
 
 const certified = (world: World, server: ServerOptions, mode: Mode, timeoutMs = 500): Promise<Report> =>
-  certifyServer(world, server, mode, { runs: 2, timeoutMs, clock: fastClock() });
+  certifyServer(world, server, mode, { runs: 4, timeoutMs, clock: fastClock() });
 
 function neverGreen(report: Report): void {
   expect(report.verdict).not.toBe('conformant');
