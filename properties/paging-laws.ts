@@ -30,9 +30,8 @@ interface Walked<Item> {
 }
 
 const PAGES_AT_MOST = 2_000;
-
-/** So many pages in a row may be empty and lead to a page before, such as themselves: pages that are cut by time. */
-const EMPTY_AGAIN = 10;
+/** Maximum number of empty pages in a row whose next repeats: pages cut by time may contain no item yet. */
+const EMPTY_REPEATS = 10;
 
 /** Follows `next` to the last page, or until a `next` repeats. */
 export async function walkPages<Query, Item>(
@@ -45,7 +44,7 @@ export async function walkPages<Query, Item>(
   let again = 0;
   for (let { next } = pages[0]!; next !== undefined && pages.length < PAGES_AT_MOST;) {
     again = pages.at(-1)!.items.length === 0 ? again + 1 : 0;
-    if (seen.has(next) && (again === 0 || again > EMPTY_AGAIN)) break;
+    if (seen.has(next) && (again === 0 || again > EMPTY_REPEATS)) break;
     seen.add(next);
     await between(pages.length);
     const page: PageOf<Item> = await fetchPage({ next });

@@ -1,6 +1,6 @@
 /** Section 5: which tenant's screenings a token gives access to. */
 import { about, test } from '../fixtures/test.ts';
-import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
@@ -20,8 +20,13 @@ import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import { isSuspicious, UNKNOWN_TENANT, EMPTY_WINDOW } from '../engine/run/rules/raw-request.ts';
-import { replaced, type Form } from '../engine/run/rules/wrong-credentials.ts';
+import {
+  isSuspicious,
+  tokenRequestOf,
+  UNKNOWN_TENANT,
+  EMPTY_WINDOW,
+} from '../engine/run/rules/raw-request.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -171,8 +176,12 @@ test(
     const names = TENANT_NAMES.map((name) => [name, other] as const);
     const headers = Object.fromEntries(TENANT_HEADERS.map((name) => [name, other]));
     const form = [...kit.client.validForm('primary'), ['organization_id', other], ['realm', other]] as const;
-    const request = asBody(kit, form, headers);
-    const exchange = await kit.send({ ...request, url: `${request.url}?${formEncode(names)}` });
+    const request = tokenRequestOf(kit, formEncode(form));
+    const exchange = await kit.send({
+      ...request,
+      headers: { ...request.headers, ...headers },
+      url: `${request.url}?${formEncode(names)}`,
+    });
     kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'headers, query and form ask'), 'another place');
   },
 );
@@ -191,7 +200,7 @@ test(
     const pair = [clientId, clientSecret].map((text) => formEncode([['', text]]).slice(1));
     const secret = secretVariable(kit.target, 'primary');
     const exchange = await kit.send({
-      ...asBody(kit, form),
+      ...tokenRequestOf(kit, formEncode(form)),
       authorization: {
         kind: 'header',
         value: `Basic ${Buffer.from(pair.join(':')).toString('base64')}`,
@@ -209,12 +218,6 @@ test(
 
 const TENANT_NAMES = ['tenant_id', 'tenantId', 'tenant'];
 const TENANT_HEADERS = ['x-tenant-id', 'x-tenant', 'x-organization-id', 'x-realm'];
-
-/** A token request whose answer the specification leaves open, so that no observer expects a token of its form. */
-function asBody(kit: Kit, fields: Form, further: RequestOut['headers'] = {}): RequestOut {
-  const { form: _, headers, ...request } = kit.client.tokenRequest([]);
-  return { ...request, headers: { ...headers, ...further }, body: formEncode(fields), offPath: true };
-}
 
 /** Expects a token of the own tenant, or any rejection. */
 const ofOwnTenant =

@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
 
-/** So many 401 within a minute look like guessing: fail2ban acts after five by default. */
+/** Number of 401 answers within GUESSING_MS that count as brute force; five is the default of fail2ban. */
 const GUESSES = 5;
 const GUESSING_MS = 60_000;
 
@@ -70,7 +70,7 @@ export class Guards {
   }
 
   private noteGuess(status: number): void {
-    // While a guard rejects everything, what made it act remains the latest.
+    // An active guard answers everything: the 401 answers that activated it must remain.
     if (status === 0 || status === 429) return;
     const nowMs = this.options.clock.now();
     const isGuess = status === 401;
@@ -81,8 +81,8 @@ export class Guards {
   }
 
   /**
-   * Whether a guard may have answered this 429, and not the rate limit of section 7.2: it lacks the code rate_limited, and the request
-   * or earlier ones looked like guessing. `isBurst`: the request belongs to a burst that is to exceed the limit.
+   * Whether a guard may have sent this 429, and not the rate limit of section 7.2: it lacks the code rate_limited, and
+   * this request or earlier ones looked like brute force. `isBurst`: the request is part of a burst beyond the limit.
    */
   mayHaveThrottled({ request, status, json }: Exchange, isBurst = false): boolean {
     if (request.channel !== 'rest' || status !== 429 || stringsIn(json).includes('rate_limited'))

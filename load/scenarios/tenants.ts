@@ -49,7 +49,7 @@ async function carried(
   const held = steps.filter((step) => step.offered <= requestsPerSecond && !step.void);
   const full = ascending(backfillMs);
   const isIdle = backfills > 0 && full.length === 0;
-  // Few clients share their quotas among all tenants.
+  // The few measured clients stand for all tenants, so their quotas limit the measurement.
   const high = limitedBy === 'quota' ? Infinity : interval[1];
   return {
     tenants: Math.floor(requestsPerSecond * pollSeconds),
@@ -63,6 +63,9 @@ async function carried(
   };
 }
 
+const tenantsOf = ({ tenants, limitedBy }: TenantsCarried): string =>
+  `${limitedBy === 'quota' ? 'at least ' : ''}${number(tenants)}`;
+
 function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
   const reading = backfills === 1 ? 'one of them reads' : `${backfills} of them read`;
   const describe = (found: TenantsCarried): string => {
@@ -72,7 +75,7 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
   return linesOf(
     alone.tenants === 0 && !alone.confirmed
       ? 'the number of tenants is undecided'
-      : `carries ${alone.limitedBy === 'quota' ? 'at least ' : ''}${number(alone.tenants)} tenants${beside ? `; ${beside.limitedBy === 'quota' ? 'at least ' : ''}${number(beside.tenants)} while ${reading} all screenings` : ''}`,
+      : `carries ${tenantsOf(alone)} tenants${beside ? `; ${tenantsOf(beside)} while ${reading} all screenings` : ''}`,
     `each polls every ${pollSeconds} s on a new connection; 99 % of the polls within ${slo.p99Ms} ms`,
     alone.limitedBy === 'quota' &&
       'the limit was 429 to the few clients of this measurement; with a quota per client, more tenants are carried',

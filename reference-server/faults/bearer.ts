@@ -1,6 +1,7 @@
 /** Building blocks for faults in verifying bearer tokens. */
 import { createHmac } from 'node:crypto';
 import type { JWK } from 'jose';
+import { encodePart } from '../../engine/client/altered-token.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
 import { both, minting } from '../run/alter.ts';
@@ -70,12 +71,11 @@ export const hmacKey = (
 
 /** Signs tokens with HMAC and this secret, and accepts only those. */
 export const signedWith = (alg: 'HS256' | 'HS512', secret: string | Buffer): ServerOptions => {
-  const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const hash = alg.replace('HS', 'sha');
   const sign = (content: string): string =>
     `${content}.${createHmac(hash, secret).update(content).digest('base64url')}`;
   return both(
-    minting(() => async (claims) => sign(`${encode({ alg, typ: 'JWT' })}.${encode(claims)}`)),
+    minting(() => async (claims) => sign(`${encodePart({ alg, typ: 'JWT' })}.${encodePart(claims)}`)),
     verifying(() => async (token, nowSeconds) => {
       const claims = payloadOf(token);
       const isValid = sign(token.split('.').slice(0, 2).join('.')) === token;

@@ -1,5 +1,6 @@
 /** Section 7.1: faults in the errors of the token endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parseJson } from '../../engine/client/json.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
@@ -60,7 +61,7 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
 const crashing = (name: string, odd: RegExp): ServerOptions =>
   refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
 
-/** Whether objects of JavaScript have this member by themselves: a table that is one finds it. */
+/** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
 
 /** Exchanges an access token in this parameter for another one. */
@@ -69,15 +70,6 @@ const exchanging = (grant: string, name: string): ServerOptions =>
     if (form.get('grant_type')?.[0] === grant && payloadOf(form.get(name)?.[0] ?? ''))
       form.set('grant_type', ['client_credentials']);
   });
-
-function isJsonText(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function decodedAgain(value: string): string {
   try {
@@ -270,7 +262,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'a body that is announced as JSON and is none is 500': refusing(
       '500 server_error',
-      (_, request) => isJson(request) && !isJsonText(request.body.toString()),
+      (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',

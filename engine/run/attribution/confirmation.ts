@@ -48,7 +48,8 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     if (isSettled) return;
     isSettled = true;
     knowledge.knownBefore = client.requests + 1;
-    const leftMs = knowledge.newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+    const newestAtMs = knowledge.newAtMs.at(-1) ?? 0;
+    const leftMs = newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
     if (leftMs > 0) await run.clock.sleep(leftMs);
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
@@ -127,18 +128,14 @@ async function confirm(
   let sent = 1;
   try {
     const maySettle = mayLag(finding.id) && isBare(exchange, run);
-    // What was loaded just before the run may show late on a replica.
-    const { startedAtMs = Infinity, durationMs = 0 } = exchange ?? {};
-    const isEarly = [...run.knowledge.newAtMs].some(
-      (atMs) => atMs <= startedAtMs + durationMs && startedAtMs < atMs + run.pollingMs(LONGEST_LAG_MS),
-    );
     if (maySettle) await settle();
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
       if (mismatch) seen++;
     }
-    if (seen === 1 && (needsAgain || (maySettle && (isEarly || dataChanges(run))))) return undefined;
+    if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(run)))))
+      return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, run))) return undefined;
@@ -148,11 +145,18 @@ async function confirm(
     }
     // A connection that broke when the target went away is not a finding.
     if (error instanceof TargetGone && exchange?.transportError) return undefined;
-    // Data that arrives or disappears explains it, and nothing can show any more that it does not.
+    // Data that arrives or disappears explains it, and it can no longer be confirmed.
     if ((needsAgain && seen === 1) || (mayLag(finding.id) && isBare(exchange, run))) return undefined;
     if (sent === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
   }
   return { ...finding, confirmed: seen === sent ? `${seen} of ${sent}` : `flaky, ${seen} of ${sent}` };
+}
+
+/** Whether new screenings were returned shortly before or with this answer: another replica may return them later. */
+function isEarly(exchange: Exchange | undefined, run: RunContext): boolean {
+  const { startedAtMs = Infinity, durationMs = 0 } = exchange ?? {};
+  const lagMs = run.pollingMs(LONGEST_LAG_MS);
+  return run.knowledge.newAtMs.some((atMs) => atMs <= startedAtMs + durationMs && startedAtMs < atMs + lagMs);
 }
 
 function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): boolean {

@@ -38,7 +38,7 @@ interface ServedDataset {
 
 const LONGEST_WAIT_MS = 6_000;
 const POLL_MS = 500;
-/** After an answer that lacked items so many in a row must be complete: of two replicas, one may be late. */
+/** Number of complete answers in a row that must follow an incomplete one: one of two replicas may lag. */
 const COMPLETE_ANSWERS = 14;
 /** The share of a page that is filled, so that neighbours at its ends fit. */
 const FILLED_SHARE = 0.9;

@@ -58,7 +58,7 @@ export async function sendQuery(
   return readable(await kit.send({ ...request, ...fields }));
 }
 
-/** What servers log, store or parse of a request, malformed, or longer than the usual 255 characters of a column. */
+/** Headers that servers log, store or parse: malformed, or longer than 255 characters, a usual column length. */
 const ODD_HEADERS: Readonly<Record<string, string>> = {
   'x-request-id': '42',
   'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) '.repeat(10).trim(),
@@ -86,6 +86,12 @@ export async function sendOddHeaders(kit: Kit, request: RequestOut): Promise<Exc
     if (serverFailed(exchange)) return exchange;
   }
   return kit.send(withHeaders(odd));
+}
+
+/** A token request with this body, unchanged: the specification leaves its answer open, so no observer expects a token. */
+export function tokenRequestOf(kit: Kit, body: string): RequestOut {
+  const { form: _, ...request } = kit.client.tokenRequest([]);
+  return { ...request, body, offPath: true };
 }
 
 export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;

@@ -1,5 +1,5 @@
 /** Requests that must be answered 401 (section 5). */
-import type { Authorization } from '../../client/exchange.ts';
+import type { Authorization, Exchange } from '../../client/exchange.ts';
 import { member } from '../../client/json.ts';
 import { SOME_WINDOW } from '../../client/page.ts';
 import { claimsOf, secondsOf } from '../../client/token.ts';
@@ -19,11 +19,15 @@ export async function unauthenticated(
   /** Errors of the query that may be reported before authentication. */
   ...orElse: readonly (readonly [number, string])[]
 ): Promise<void> {
-  const request = kit.request(await kit.tenantOf(), SOME_WINDOW, authorization);
-  const exchange = readable(await kit.send({ ...request, url: `${request.url}${extraQuery}` }));
+  const exchange = await askOwnPath(kit, authorization, extraQuery);
   const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
   const judge = refused(kit, UNAUTHENTICATED, ...orElse);
   kit.check(id, exchange, judge, label);
+}
+
+async function askOwnPath(kit: Kit, authorization: Authorization, extraQuery = ''): Promise<Exchange> {
+  const request = kit.request(await kit.tenantOf(), SOME_WINDOW, authorization);
+  return readable(await kit.send({ ...request, url: `${request.url}${extraQuery}` }));
 }
 
 /** An Authorization header as given; reports show `label`, commands `shell`. */
@@ -52,8 +56,7 @@ const bearerOfExpired = (text: string, label: string): Authorization =>
 /** Every expired token must be answered 401 unauthenticated. Throws like expiredBearer. */
 export async function expiredUnauthenticated(kit: Kit): Promise<void> {
   for (const { text, label } of await expiredTokensOf(kit)) {
-    const request = kit.request(await kit.tenantOf(), SOME_WINDOW, bearerOfExpired(text, label));
-    const exchange = readable(await kit.send(request));
+    const exchange = await askOwnPath(kit, bearerOfExpired(text, label));
     const exp = secondsOf(member(claimsOf(text), 'exp'));
     const judge: Judge = (answer) => {
       const mismatch = refused(kit, UNAUTHENTICATED)(answer);

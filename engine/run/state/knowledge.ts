@@ -113,10 +113,8 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
-  /** When an answer last showed an unknown screening; in milliseconds since the epoch. */
-  newestAtMs = 0;
-  /** When answers showed unknown screenings. */
-  readonly newAtMs = new Set<number>();
+  /** When answers returned unknown screenings, in ascending order; in milliseconds since the epoch. */
+  readonly newAtMs: number[] = [];
 
   /** See Oracle.knownBefore. */
   set knownBefore(requests: number) {
@@ -203,7 +201,7 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        if (!oracle.get(id)) this.newAtMs.add((this.newestAtMs = nowMs));
+        if (!oracle.get(id) && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }

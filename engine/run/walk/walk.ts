@@ -57,8 +57,8 @@ export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): n
 }
 /** Empty pages in a row after which a walk counts as endless; servers that scan time in slices send many. */
 const EMPTY_IN_A_ROW = 200;
-/** So many of them may lead to themselves: `from` and `from_id` are those of the last item so far. */
-const SAME_IN_A_ROW = 10;
+/** Maximum number of empty pages in a row whose next repeats: pages cut by time may contain no item yet. */
+const EMPTY_REPEATS = 10;
 
 /** Far more than can arrive during a traversal. */
 const endlessFrom = (known: number): number => 2 * known + 50;
@@ -101,7 +101,7 @@ export async function walkOn(
     if (!isTrusted(page.nextUrl, kit.target))
       return ended('stuck', `next leads to ${new URL(page.nextUrl).origin}`);
     empty = page.items?.length ? 0 : empty + 1;
-    const isSame = page.nextUrl === exchanges.at(-1)!.request.url && empty > 0 && empty <= SAME_IN_A_ROW;
+    const isSame = page.nextUrl === exchanges.at(-1)!.request.url && empty > 0 && empty <= EMPTY_REPEATS;
     if (urls.has(page.nextUrl) && !isSame)
       return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
     if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);

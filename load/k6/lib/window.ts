@@ -51,7 +51,7 @@ export function instantKey(text: string): string | undefined {
 /** The instant in milliseconds since the epoch; NaN if not RFC 3339. */
 const msOf = (text: unknown): number => (Number(instantKey(String(text))) - 1e11) * 1000;
 
-/** One of a million instants in the second before `ms`, by a share from 0 to 1: no cache by URL answers in advance. */
+/** The instant at this share (0 to 1) of the second before `ms`, to the microsecond: other URLs, so no cache answers. */
 export function shortlyBefore(ms: number, share: number): string {
   const micros = Math.round(share * 1e6) % 1e6;
   const text = new Date(ms - 1000 + Math.floor(micros / 1000)).toISOString();
