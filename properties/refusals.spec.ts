@@ -60,7 +60,9 @@ const malformedIntegers = fc
     fc.constantFrom('a', '.5', 'x1', ',000', '/2', 'e', 'O', 'px', 'L', '_'),
     fc.boolean(),
   )
-  .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
+  .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`))
+  // 0x1 is an integer for some parsers.
+  .filter((text) => !text.startsWith('0x'));
 
 async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> {
   const suspicious = isSuspicious(query);
@@ -116,7 +118,11 @@ test(
     const law = lawOf(kit, check);
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(fc.bigInt({ min: 1001n, max: 2n ** 31n - 1n }), fc.bigInt({ min: -(2n ** 31n), max: 0n })),
+        // Firewalls reject the limits of 32 bits themselves.
+        fc.oneof(
+          fc.bigInt({ min: 1001n, max: 2n ** 31n - 100n }),
+          fc.bigInt({ min: 100n - 2n ** 31n, max: 0n }),
+        ),
         law.predicate((size) =>
           checkRefused(
             kit,

@@ -31,8 +31,8 @@ function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
 
 /** Parameters that other OAuth profiles and products add to the four required ones. */
 const UNKNOWN = [
-  ['audience', 'https://api.example.com'],
-  ['resource', 'https://api.example.com'],
+  ['audience', 'urn:example:api'],
+  ['resource', 'urn:example:api'],
   ['client_name', 'conformance kit'],
 ] as const;
 

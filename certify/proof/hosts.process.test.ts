@@ -19,6 +19,8 @@ import type { HostedTarget } from './hosts.config.ts';
 /** How many of the drawn faults need traversals; the others need only a few requests each. */
 const WALKED = 3;
 const DRAWN = 30;
+/** Found before its test, which is skipped for that reason. */
+const FOUND_EARLY = 'pageSize 1000 is refused';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 interface JsonSuite {
@@ -81,10 +83,11 @@ test(
     const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
     const faults = FAULTS.filter(comparable);
     const drawn = [
+      ...faults.filter(({ name }) => name === FOUND_EARLY),
       ...draw(faults.filter(walked), WALKED),
       ...draw(
-        faults.filter((fault) => !walked(fault)),
-        DRAWN - WALKED,
+        faults.filter((fault) => !walked(fault) && fault.name !== FOUND_EARLY),
+        DRAWN - WALKED - 1,
       ),
     ];
     const directory = test.info().outputPath();
@@ -102,7 +105,7 @@ test(
         hosted.push({
           name: fault.name,
           file,
-          grep: `${own.map((id) => `@${id}( |$)`).join('|')}|the whole run: what`,
+          grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
         });
         const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
         const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');

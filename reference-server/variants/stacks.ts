@@ -82,6 +82,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const UUID_FORMS =
   /\/tenants\/(?:urn:uuid:|%7B|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|\)|%20)?\//i;
 
+/** In base64url, one of these is `--` wherever the text begins. */
+const DASHES = 'ﾀ ﾀ  ﾀ';
+
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
@@ -120,6 +123,18 @@ export const stacks: Groups = {
       const names = [...queryOf(request).keys()];
       return names.some((name) => names.includes(name.replace(/\[.*/s, '')) && name.includes('['));
     }),
+    'a firewall that answers 403 with HTML to a comment in SQL, and to page sizes at the limits of 32 bits':
+      both(
+        tokenClaims(() => ({ department: DASHES })),
+        blocked(403, ({ path, body, headers }) => {
+          const text = `${path.split('?')[1]} ${headers['cookie']} ${body.toString('latin1')}`;
+          return /--|pageSize=-?214748364[78](?!\d)/.test(text);
+        }),
+      ),
+    'a balancer that answers health checks itself': intercepting(
+      () => html(200, 'OK'),
+      ({ headers }) => /kube-probe|HealthCheck/.test(headers['user-agent'] ?? ''),
+    ),
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
