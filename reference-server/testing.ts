@@ -79,7 +79,8 @@ interface TestWorld {
 export const test = base.extend<TestWorld, WorkerWorld>({
   database: [
     async ({}, use) => {
-      await using database = await openDatabase('embedded');
+      const url = process.env['SHARED_DATABASE_URL'];
+      await using database = await openDatabase(url ? { url } : 'embedded');
       await use(database);
     },
     { scope: 'worker' },

@@ -102,7 +102,7 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
 });
 
 const REPEATED = 'every curl command repeats the request of the kit and receives the reported answer';
-test(REPEATED, byTurns(REPEATED, 2), async ({ small: { database, provisioned } }) => {
+test(REPEATED, byTurns(REPEATED), async ({ small: { database, provisioned } }) => {
   // All checks, and then every command.
   test.setTimeout(400_000);
   const asked: string[] = [];

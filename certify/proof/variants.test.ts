@@ -9,6 +9,7 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 
+const MODES = ['full', 'bare'] as const;
 /** Cases of each law; the laws themselves are the same in both tiers. */
 const runsOf = (tier: { tag?: string }): number => (tier === FULL ? 4 : 2);
 /** Leaves more than a second for replicas, which lag by 0.3 s in these variants. */
@@ -18,10 +19,10 @@ const TIMEOUT_MS = 60_000;
 
 test.describe.configure({ mode: 'parallel', timeout: LIMIT_MS });
 
-const proofs = Object.entries(GROUPS).flatMap(([name, variants]) =>
-  (['full', 'bare'] as const).map((mode) => ({
+const proofs = Object.entries(GROUPS).flatMap(([name, variants], row) =>
+  MODES.map((mode, at) => ({
     title: `a server ${name}, ${mode}`,
-    ...{ variants, mode, tier: byTurns(`${name}, ${mode}`) },
+    ...{ variants, mode, tier: byTurns('groups', 4, row + 2 * at) },
   })),
 );
 const quick = proofs.filter(({ tier }) => tier !== FULL);
@@ -41,11 +42,10 @@ for (const proof of proofs) {
   });
 }
 
-for (const variant of [...LIVE, ...ALONE]) {
-  for (const mode of ['full', 'bare'] as const) {
-    const title = `${variant.name}, ${mode}`;
-    const tier = ALONE.includes(variant) ? FULL : byTurns(title);
-    test(title, tier, async ({ small }) => {
+for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
+  for (const [at, mode] of MODES.entries()) {
+    const tier = ALONE.includes(variant) ? FULL : byTurns('alone', 4, row + 2 * at);
+    test(`${variant.name}, ${mode}`, tier, async ({ small }) => {
       const pollingScale = tier === FULL ? 1 : LIVE_POLLING;
       // Filling a tenant needs the database.
       const stack = mode === 'full' ? 'real' : 'in process';
