@@ -4,14 +4,21 @@ import { readToken, whyNoToken } from '../../engine/client/token.ts';
 import { sameBase } from '../../engine/checks/token.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
 import { member } from '../../engine/client/json.ts';
-import { pageOf, pageUrl, type Item } from '../../engine/client/page.ts';
-import { compareInstants, formatInstant, instant, shift, type Instant } from '../../engine/data/instant.ts';
+import { pageOf, type Item } from '../../engine/client/page.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  isInside,
+  shift,
+  type Instant,
+} from '../../engine/data/instant.ts';
 import { sayRefusal } from '../../engine/checks/errors.ts';
 import { CLASSES, type RequirementClass } from '../../engine/requirements.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import type { KitOptions } from '../../engine/run/state/context.ts';
-import { sayNoScreenings, WIDE_WINDOWS } from '../../engine/run/walk/survey.ts';
+import { sayNoScreenings, windowsOf } from '../../engine/run/walk/survey.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { kitOptions } from '../certify.ts';
 import { visible } from '../render/markup.ts';
@@ -41,30 +48,24 @@ const PAGE_SIZE = 100;
 
 /** Fetches the first pages of the window, of the range of the dataset, or of decades. */
 async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
-  const { target } = kit;
-  const { from, to } = target.window ?? spanOf(target.dataset) ?? SOME;
-  const query = { from: formatInstant(from), to: formatInstant(to), pageSize: PAGE_SIZE };
-  const first = kit.request(tenantId, '', { kind: 'client', client: 'primary' });
+  const { baseUrl, window, dataset } = kit.target;
+  const times = (dataset ?? []).map(({ testTime }) => instant(testTime)).sort(compareInstants);
+  const [from, to] =
+    window || times.length === 0
+      ? windowsOf(kit).at(-1)!
+      : [formatInstant(times[0]!), formatInstant(shift(times.at(-1)!, 1n, 0))];
+  const first = kit.request(tenantId, { from, to, pageSize: PAGE_SIZE });
   const pages: Exchange[] = [];
-  let url: string | undefined = pageUrl(target.baseUrl, tenantId, query);
-  while (url !== undefined && pages.length < (target.dataset ? PAGES : PAGES_WITHOUT_DATASET)) {
+  let url: string | undefined = first.url;
+  while (url !== undefined && pages.length < (dataset ? PAGES : PAGES_WITHOUT_DATASET)) {
     const page: Exchange = await kit.send({ ...first, url });
     pages.push(page);
     // The token must not be sent to another origin.
     const next: string | undefined = page.status === 200 ? pageOf(page).nextUrl : undefined;
-    url = next?.startsWith(`${new URL(target.baseUrl).origin}/`) ? next : undefined;
+    url = next?.startsWith(`${new URL(baseUrl).origin}/`) ? next : undefined;
     if (next === undefined) return { pages, hasEnd: page.status === 200 };
   }
   return { pages, hasEnd: false };
-}
-
-const [, , DECADES] = WIDE_WINDOWS;
-const SOME = { from: instant(DECADES[0]), to: instant(DECADES[1]) };
-
-function spanOf(dataset: Target['dataset']): Target['window'] {
-  if (!dataset?.length) return undefined;
-  const times = dataset.map(({ testTime }) => instant(testTime)).sort(compareInstants);
-  return { from: times[0]!, to: shift(times.at(-1)!, 1_000_000n) };
 }
 
 /** Contradictions between the target file and the answers, each with possible causes. */
@@ -99,12 +100,10 @@ function countsOf({ window, dataset }: Target, pages: readonly Exchange[], hasEn
   const items: readonly Item[] = pages.flatMap((page) => pageOf(page).items ?? []);
   const end = hasEnd ? undefined : items.at(-1)?.at;
   if (!dataset || pages[0]?.status !== 200 || (!hasEnd && !end)) return { held: 0, came: 0 };
-  const isBeforeEnd = (at: Instant | undefined): boolean => !end || (!!at && compareInstants(at, end) < 0);
-  const isWithin = (at: Instant): boolean =>
-    !window || (compareInstants(at, window.from) >= 0 && compareInstants(at, window.to) < 0);
+  const isBeforeEnd = (at: Instant): boolean => !end || compareInstants(at, end) < 0;
   const times = dataset.map(({ testTime }) => instant(testTime));
   return {
-    held: times.filter((at) => isWithin(at) && isBeforeEnd(at)).length,
+    held: times.filter((at) => (!window || isInside(at, window)) && isBeforeEnd(at)).length,
     came: items.filter(({ at }) => at && isBeforeEnd(at)).length,
   };
 }

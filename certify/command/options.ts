@@ -22,8 +22,10 @@ import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
 import { shellWord } from '../../engine/run/evidence/evidence.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-export interface Options {
-  // Modes that print or write something instead of certifying; at most one is set.
+type KitFlag = 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry';
+
+/** The values of the flags, by their names in camel case. */
+export interface Options extends Partial<Pick<KitOptions, KitFlag>> {
   readonly list?: true;
   readonly explain?: string;
   readonly init?: true;
@@ -37,12 +39,11 @@ export interface Options {
   readonly only?: readonly RequirementId[];
   /** Classes required for a conformant verdict, in addition to core. */
   readonly require: readonly RequirementClass[];
-  readonly failFast: boolean;
-  readonly deadlineMs?: number;
+  readonly failFast?: true;
   readonly baseline?: string;
   readonly knownFailures?: string;
   /** Exit with 1 only for failures that neither the baseline nor the known failures contain. */
-  readonly failOnNew: boolean;
+  readonly failOn?: 'new';
   readonly har?: string;
   readonly fromHar?: string;
   readonly history?: string;
@@ -50,7 +51,10 @@ export interface Options {
   readonly sign?: string;
   /** Run again on a key press, or when files in this folder change. */
   readonly watch?: true | string;
-  readonly kit: Partial<KitOptions>;
+  /** Of one request, in seconds. */
+  readonly timeout?: number;
+  /** Of the run, in seconds. */
+  readonly deadline?: number;
 }
 
 const CALLED = commandName('certify');
@@ -58,113 +62,100 @@ const CALLED = commandName('certify');
 export const SECRET_VARIABLE = 'SCREENINGS_CLIENT_SECRET';
 const LARGEST_SEED = 2 ** 31 - 1;
 
-/** Flags that control requests, and therefore conflict with --from-har. */
-const SENDING = [
-  'har',
-  'baseUrl',
-  'watch',
-  'waitForExpiry',
-  'runs',
-  'maxRequests',
-  'budget',
-  'concurrency',
-  'timeout',
-  'deadline',
-  'failFast',
+/** A flag of the command line; the marks are explained at FLAGS. */
+class Flag extends Option {
+  constructor(
+    flags: string,
+    about: string,
+    readonly marks = '',
+    parse?: (text: string) => unknown,
+  ) {
+    super(flags, about);
+    if (parse) this.argParser(parse);
+  }
+
+  valueIn(options: object): unknown {
+    return (options as Readonly<Record<string, unknown>>)[this.attributeName()];
+  }
+}
+
+const number = (name: string, about: string, least: number, most: number): Flag =>
+  new Flag(`--${name} <number>`, about, 'rs', wholeNumber(least, most));
+const time = (name: string, about: string, usualMs: number, most: number): Flag =>
+  new Flag(`--${name} <seconds>`, `${about} (default ${usualMs / 1000})`, 'rs', seconds(most));
+
+/**
+ * Every flag, in the order of the help, with its marks:
+ * a: names the addresses and the client, instead of a target file;
+ * m: a mode, which prints or writes something instead of certifying; at most one is given;
+ * r: the replay command repeats it;
+ * s: controls requests, and therefore conflicts with --from-har.
+ */
+const FLAGS: readonly Flag[] = [
+  new Flag('--target <file>', 'target file that describes the implementation', 'r'),
+  new Flag('--base-url <url>', 'address of its REST API (instead of a target file)', 'ars'),
+  new Flag('--auth-url <url>', 'address of its token endpoint', 'ar'),
+  new Flag('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`, 'ar'),
+  new Flag('--dataset <file>', 'all screenings of the client’s tenant, one per line', 'r'),
+  new Flag('--report-dir <dir>', 'folder of the report', '', notEmpty).default('reports'),
+  new Flag('--only <ids>', 'requirement ids or sections, separated by commas', 'r', selection),
+  new Flag('--require <classes>', 'classes required in addition to core, separated by commas', 'r'),
+  new Flag('--fail-fast', 'end the run at the first broken MUST', 's'),
+  new Flag('--baseline <file>', 'report.json of an earlier run to compare with'),
+  new Flag('--known-failures <file>', 'expected failures: ids with reason and expiry date'),
+  new Flag(
+    '--fail-on <what>',
+    'exit with 1 only for failures that are not in the baseline or the known failures',
+  ).choices(['new']),
+  new Flag('--history <dir>', 'keep reports there, draw the latest ones, compare with the previous one'),
+  new Flag(
+    '--watch [dir]',
+    'run again on key r, or when the target file or files in a folder change; failed checks first',
+    's',
+  ),
+  new Flag('--har <file>', 'write every request and answer there, redacted (HAR)', 's'),
+  new Flag('--from-har <file>', 'judge recorded traffic; nothing is sent'),
+  new Flag('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it', 's'),
+  new Flag('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`),
+  new Flag('--list', 'print every requirement, and end', 'm'),
+  new Flag('--explain <name>', 'print what a requirement or a known mistake is, and end', 'm'),
+  new Flag('--init', 'write a target file (--target FILE, else target.json), and end', 'm'),
+  new Flag(
+    '--check-target',
+    'fetch a token and a few pages, print what contradicts the target file and what a run would exercise, and end',
+    'm',
+  ),
+  number('runs', `cases of each law (default ${DEFAULTS.runs})`, 1, 100_000),
+  new Flag('--seed <number>', 'replays the same random cases', '', wholeNumber(0, LARGEST_SEED)),
+  number('max-requests', `request budget of the run (default ${DEFAULTS.maxRequests})`, 1, 10_000_000),
+  number('budget', 'number of requests of the whole run, the most important ones first', 20, 10_000_000),
+  number('concurrency', `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`, 1, 64),
+  time('timeout', 'timeout of one request', DEFAULTS.timeoutMs, 3600),
+  time('deadline', 'end the run then and report what was tested', DEFAULT_DEADLINE_MS, 86_400),
 ];
 
-const MODES = ['list', 'explain', 'init', 'checkTarget'];
+const marked = (mark: 'a' | 'm' | 'r' | 's'): Flag[] => FLAGS.filter(({ marks }) => marks.includes(mark));
 
-const mode = (flag: string, about: string): Option => {
-  const option = new Option(`--${flag}`, about);
-  return option.conflicts(MODES.filter((name) => name !== option.attributeName()));
-};
+function conflictsOf(flag: Flag): Flag[] {
+  if (flag.long === '--target') return marked('a');
+  if (flag.long === '--from-har') return marked('s');
+  const modes = marked('m');
+  return modes.includes(flag) ? modes.filter((other) => other !== flag) : [];
+}
 
-const parserOf = (): Command =>
-  command(
+for (const flag of FLAGS) flag.conflicts(conflictsOf(flag).map((other) => other.attributeName()));
+
+function parserOf(): Command {
+  const parser = command(
     'certify',
     'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
-  )
-    .addOption(
-      new Option('--target <file>', 'target file that describes the implementation').conflicts([
-        ...['baseUrl', 'authUrl', 'clientId'],
-      ]),
-    )
-    .option('--base-url <url>', 'address of its REST API (instead of a target file)')
-    .option('--auth-url <url>', 'address of its token endpoint')
-    .option('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`)
-    .option('--dataset <file>', 'all screenings of the client’s tenant, one per line')
-    .option('--report-dir <dir>', 'folder of the report', notEmpty, 'reports')
-    .option('--only <ids>', 'requirement ids or sections, separated by commas', selection)
-    .option('--require <classes>', 'classes required in addition to core, separated by commas')
-    .option('--fail-fast', 'end the run at the first broken MUST')
-    .option('--baseline <file>', 'report.json of an earlier run to compare with')
-    .option('--known-failures <file>', 'expected failures: ids with reason and expiry date')
-    .addOption(
-      new Option(
-        '--fail-on <what>',
-        'exit with 1 only for failures that are not in the baseline or the known failures',
-      ).choices(['new']),
-    )
-    .option('--history <dir>', 'keep reports there, draw the latest ones, compare with the previous one')
-    .option(
-      '--watch [dir]',
-      'run again on key r, or when the target file or files in a folder change; failed checks first',
-    )
-    .option('--har <file>', 'write every request and answer there, redacted (HAR)')
-    .addOption(new Option('--from-har <file>', 'judge recorded traffic; nothing is sent').conflicts(SENDING))
-    .option('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it')
-    .option('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`)
-    .addOption(mode('list', 'print every requirement, and end'))
-    .addOption(mode('explain <name>', 'print what a requirement or a known mistake is, and end'))
-    .addOption(mode('init', 'write a target file (--target FILE, else target.json), and end'))
-    .addOption(
-      mode(
-        'check-target',
-        'fetch a token and a few pages, print what contradicts the target file and what a run would exercise, and end',
-      ),
-    )
-    .option('--runs <number>', `cases of each law (default ${DEFAULTS.runs})`, wholeNumber(1, 100_000))
-    .option('--seed <number>', 'replays the same random cases', wholeNumber(0, LARGEST_SEED))
-    .option(
-      '--max-requests <number>',
-      `request budget of the run (default ${DEFAULTS.maxRequests})`,
-      wholeNumber(1, 10_000_000),
-    )
-    .option(
-      '--budget <number>',
-      'number of requests of the whole run, the most important ones first',
-      wholeNumber(20, 10_000_000),
-    )
-    .option(
-      '--concurrency <number>',
-      `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`,
-      wholeNumber(1, 64),
-    )
-    .option(
-      '--timeout <seconds>',
-      `timeout of one request (default ${DEFAULTS.timeoutMs / 1000})`,
-      seconds(3600),
-    )
-    .option(
-      '--deadline <seconds>',
-      `end the run then and report what was tested (default ${DEFAULT_DEADLINE_MS / 1000})`,
-      seconds(86_400),
-    )
-    .allowExcessArguments()
-    .addHelpText('after', EXIT_HELP);
+  );
+  for (const flag of FLAGS) parser.addOption(flag);
+  return parser.allowExcessArguments().addHelpText('after', EXIT_HELP);
+}
 
-/** The options as commander returns them, before values that depend on several flags are derived. */
-type Flags = Omit<Options, 'require' | 'failFast' | 'deadlineMs' | 'failOnNew' | 'kit'> &
-  Partial<Pick<KitOptions, 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry'>> & {
-    readonly require?: string;
-    readonly failFast?: true;
-    readonly failOn?: 'new';
-    /** Seconds. */
-    readonly timeout?: number;
-    /** Seconds. */
-    readonly deadline?: number;
-  };
+/** The options as commander returns them. */
+type Flags = Omit<Options, 'require'> & { readonly require?: string };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */
 export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): Options | undefined {
@@ -173,21 +164,9 @@ export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): O
   if (!flags) return undefined;
   rejectLostFlags(parser.args, flags, env);
   checkAddressFlags(flags, env);
-  const { require, failFast = false, failOn, timeout, deadline, ...rest } = flags;
-  const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, ...others } = rest;
-  if (failOn && !flags.baseline && !flags.knownFailures && !flags.history)
+  if (flags.failOn && !flags.baseline && !flags.knownFailures && !flags.history)
     throw new UsageError('--fail-on new goes with --baseline, --history or --known-failures');
-  return {
-    ...others,
-    require: classes(require, flags.only),
-    failFast,
-    ...(deadline === undefined ? {} : { deadlineMs: 1000 * deadline }),
-    failOnNew: failOn !== undefined,
-    kit: {
-      ...{ runs, seed, maxRequests, budget, concurrency, waitForExpiry },
-      timeoutMs: timeout === undefined ? undefined : 1000 * timeout,
-    },
-  };
+  return { ...flags, require: classes(flags.require, flags.only) };
 }
 
 /** npm consumes flags before `--` and passes on only their values. */
@@ -199,22 +178,17 @@ function rejectLostFlags(words: readonly string[], flags: Flags, env: NodeJS.Pro
   throw new UsageError(`${what}; write flags like this: ${CALLED} --target target.json`);
 }
 
-const DIRECT = { baseUrl: '--base-url', authUrl: '--auth-url', clientId: '--client-id' } as const;
-
 function checkAddressFlags(flags: Flags, env: NodeJS.ProcessEnv): void {
-  const names = Object.keys(DIRECT) as (keyof typeof DIRECT)[];
-  const given = names.filter((name) => flags[name] !== undefined);
-  const missing = names.filter((name) => flags[name] === undefined);
+  const [given] = marked('a').filter((flag) => flag.valueIn(flags) !== undefined);
+  const missing = marked('a').filter((flag) => flag.valueIn(flags) === undefined);
   const needing = flags.checkTarget ? '--check-target' : flags.dataset ? '--dataset' : undefined;
-  if (given.length === 0) {
+  if (!given) {
     if (needing && !flags.target)
       throw new UsageError(`${needing} goes with --target, or with --base-url, --auth-url and --client-id`);
     return;
   }
-  if (missing.length > 0) {
-    const others = missing.map((name) => DIRECT[name]).join(' and ');
-    throw new UsageError(`${DIRECT[given[0]!]} also needs ${others}`);
-  }
+  if (missing.length > 0)
+    throw new UsageError(`${given.long} also needs ${missing.map(({ long }) => long).join(' and ')}`);
   if (!env[SECRET_VARIABLE])
     throw new UsageError(`set ${SECRET_VARIABLE} to the secret of ${flags.clientId}`);
 }
@@ -253,28 +227,16 @@ function classes(
 export const isDescribed = ({ target, baseUrl, fromHar }: Options): boolean =>
   target !== undefined || baseUrl !== undefined || fromHar !== undefined;
 
-export function replayCommand(
-  { target, baseUrl, authUrl, clientId, dataset, only, require, deadlineMs, kit }: Options,
-  seed: number,
-): string {
-  const flags: [string, string | number | undefined][] = [
-    ['--target', target],
-    ['--base-url', baseUrl],
-    ['--auth-url', authUrl],
-    ['--client-id', clientId],
-    ['--dataset', dataset],
-    ['--only', only?.join(',')],
-    ['--require', require.join(',') || undefined],
-    ['--runs', kit.runs],
-    ['--max-requests', kit.maxRequests],
-    ['--budget', kit.budget],
-    ['--concurrency', kit.concurrency],
-    ['--timeout', kit.timeoutMs === undefined ? undefined : kit.timeoutMs / 1000],
-    ['--deadline', deadlineMs === undefined ? undefined : deadlineMs / 1000],
-    ['--seed', seed],
-  ];
-  const words = flags.flatMap(([flag, value]) =>
-    value === undefined ? [] : [flag, shellWord(String(value))],
-  );
-  return [CALLED, ...words].join(' ');
+export function kitOptionsOf(options: Options): Partial<KitOptions> {
+  const { runs, seed, maxRequests, budget, concurrency, waitForExpiry, timeout } = options;
+  const timeoutMs = timeout && 1000 * timeout;
+  return { runs, seed, maxRequests, budget, concurrency, waitForExpiry, timeoutMs };
+}
+
+export function replayCommand(options: Options, seed: number): string {
+  const words = marked('r').flatMap((flag) => {
+    const values = [flag.valueIn(options) ?? []].flat();
+    return values.length === 0 ? [] : [flag.long, shellWord(values.join(','))];
+  });
+  return [CALLED, ...words, '--seed', seed].join(' ');
 }

@@ -20,7 +20,7 @@ import { checkTarget } from './check-target.ts';
 import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
 import { init } from './init.ts';
-import { isDescribed, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
+import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import { startReference, type RunningReference } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
@@ -48,8 +48,8 @@ export async function run(options: Options, io: Io): Promise<number> {
   await prepareDirectory(at(options.reportDir));
   if (options.history !== undefined) await prepareDirectory(at(options.history), '--history');
   if (options.har !== undefined) await prepareFile(at(options.har), '--har');
-  const seed = options.kit.seed ?? Math.floor(Math.random() * 2 ** 31);
-  await using reference = isDescribed(options) ? undefined : await startedReference(options.kit.runs, output);
+  const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
+  await using reference = isDescribed(options) ? undefined : await startedReference(options.runs, output);
   const session = { ...given, options, io, seed, reference };
   const first = await certifyOnce(session, given.baseline);
   return options.watch === undefined ? first.status : await runAgain(session, first);
@@ -102,7 +102,7 @@ interface Run {
 
 async function certifyOnce(session: Session, baseline: Baseline | undefined): Promise<Run> {
   const { options, io, seed, recording, known, key, reference } = session;
-  const { har, history, only, require, failFast, deadlineMs, watch } = options;
+  const { har, history, only, require, failFast, deadline, watch } = options;
   const target =
     recording && options.target === undefined
       ? targetOfRecording(recording)
@@ -117,7 +117,8 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   const entries: object[] = [];
   const failed = baseline?.requirements.filter(({ status }) => status === 'fail').map(({ id }) => id);
   const certifyOptions: CertifyOptions = {
-    ...{ ...options.kit, seed, only, require, failFast, deadlineMs, signal: io.signal },
+    ...{ ...kitOptionsOf(options), seed, only, require, failFast, signal: io.signal },
+    deadlineMs: deadline && 1000 * deadline,
     first: watch === undefined ? undefined : failed,
     replay: replayCommand(options, seed),
     onProgress: progress.tell,
@@ -141,11 +142,11 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   const reportPath = unwritten ? undefined : join(options.reportDir, 'report.html');
   io.output.write(`\n${terminal(resultsOf(report), { columns: io.output.columns, reportPath })}`);
   if (unwritten) console.error(`certify: ${unwritten.message}`);
-  return { report, status: io.interruptedStatus() ?? exitOf(report, options.failOnNew, !unwritten) };
+  return { report, status: io.interruptedStatus() ?? exitOf(report, options, !unwritten) };
 }
 
-function exitOf(report: Report, failOnNew: boolean, isWritten: boolean): number {
-  const usual = failOnNew ? exitOnNew(report) : EXIT[report.verdict];
+function exitOf(report: Report, { failOn }: Options, isWritten: boolean): number {
+  const usual = failOn ? exitOnNew(report) : EXIT[report.verdict];
   if (usual === EXIT['non-conformant']) return usual;
   const hasErrors = report.requirements.some(({ status }) => status === 'error');
   return hasErrors || (!isWritten && report.verdict === 'conformant') ? EXIT.kit : usual;
@@ -180,7 +181,7 @@ async function runMode(options: Options, io: Io): Promise<number | undefined> {
   const { output, at, signal, interruptedStatus } = io;
   if (options.checkTarget) {
     const target = await targetOf(options, io);
-    const { lines, usable } = await checkTarget(target, { ...options.kit, signal });
+    const { lines, usable } = await checkTarget(target, { ...kitOptionsOf(options), signal });
     if (interruptedStatus() === undefined) output.write(`${lines.join('\n')}\n`);
     return interruptedStatus() ?? (usable ? 0 : EXIT.incomplete);
   }

@@ -26,7 +26,7 @@ for (const name of ['gitlab.yml', 'Jenkinsfile']) {
     expect(parseOptions(flags!, {})).toMatchObject({
       target: 'target.json',
       history: 'history',
-      failOnNew: true,
+      failOn: 'new',
     });
     expect(text).toContain('reports/junit.xml');
     expect(text).toContain('run load -- smoke --target target.json');
@@ -47,7 +47,7 @@ test('github.yml calls the action with existing inputs', async () => {
   for (const input of Object.keys(called.with!)) expect(Object.keys(action.inputs)).toContain(input);
   expect(parseOptions(['--target', 'a', ...called.with!['arguments']!.split(' ')], {})).toMatchObject({
     history: 'history',
-    failOnNew: true,
+    failOn: 'new',
   });
   // Actions of others are pinned to a commit.
   for (const { uses } of [...steps, ...action.runs.steps])

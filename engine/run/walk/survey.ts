@@ -126,7 +126,7 @@ async function pollForItems(kit: Kit): Promise<Found> {
 }
 
 /** The window of the target file, otherwise wide ones. */
-const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, string])[] =>
+export const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, string])[] =>
   window ? [[formatInstant(window.from), formatInstant(window.to)]] : WIDE_WINDOWS;
 
 /** Without a dataset: the window of the target file, otherwise the first wide window with items. */
