@@ -1,43 +1,59 @@
 /** HAR files: written without secrets, and judged from the file alone. */
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect } from '@playwright/test';
+import type { RequirementId } from '../../engine/requirements.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { answers, pageText } from '../../reference-server/run/alter.ts';
-import { test } from '../../reference-server/testing.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { test, type World } from '../../reference-server/testing.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
-import { judgeRecording, targetOfRecording, entryOf, harText, readHar } from './har.ts';
+import { judgeRecording, targetOfRecording, entryOf, harText, readHar, type Recording } from './har.ts';
 import { certifyServer, failedOf, resultOf } from '../proof/faults.ts';
+import type { Report } from '../report/report.ts';
 
-let directory: string;
-test.beforeEach(() => {
-  directory = test.info().outputPath();
-});
+interface Entry {
+  readonly response: { readonly content: { readonly text: string } };
+}
 
-test('judges recorded traffic without secrets', async ({ small }) => {
+/** Writes a HAR file with these entries, and reads it. */
+async function reread(entries: readonly object[]): Promise<Recording> {
+  const file = test.info().outputPath('run.har');
+  await writeFile(file, harText(entries));
+  return readHar(file);
+}
+
+const judged = (recording: Recording): Promise<Report> =>
+  judgeRecording(recording, targetOfRecording(recording), {});
+
+/** Certifies a server; returns the entries that its HAR file would have. */
+async function record(world: World, server: ServerOptions, only: readonly RequirementId[]) {
+  const entries: Entry[] = [];
   let target: Target | undefined;
   let redactor = createRedactor([]);
-  const entries: object[] = [];
-  const { requests } = await certifyServer(small, pageText('"links":{}', '"links":{"next":null}'), 'full', {
-    ...{ runs: 1, only: ['2.1-scope', '4.2-r1-zero-width'] },
-    onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
+  const { requests } = await certifyServer(world, server, 'full', {
+    ...{ runs: 1, only },
+    onExchange: (exchange) => entries.push(entryOf(exchange, redactor) as Entry),
     change: (of) => {
       redactor = createRedactor(secretsOf(of));
       return (target = of);
     },
   });
+  return { entries, requests, target: target! };
+}
+
+test('judges recorded traffic without secrets', async ({ small }) => {
+  const server = pageText('"links":{}', '"links":{"next":null}');
+  const { entries, requests, target } = await record(small, server, ['2.1-scope', '4.2-r1-zero-width']);
   expect(entries).toHaveLength(requests);
   const text = harText(entries);
-  for (const secret of secretsOf(target!)) expect(text).not.toContain(secret);
+  for (const secret of secretsOf(target)) expect(text).not.toContain(secret);
   expect(text).not.toMatch(/eyJ[\w-]+\.eyJ/);
 
-  const file = join(directory, 'run.har');
-  await writeFile(file, text);
-  const recording = await readHar(file);
-  expect(recording).toMatchObject({ baseUrl: target!.baseUrl, authUrl: target!.authUrl });
-  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  const recording = await reread(entries);
+  expect(recording).toMatchObject({ baseUrl: target.baseUrl, authUrl: target.authUrl });
+  const report = await judged(recording);
   expect([report.verdict, report.requests]).toEqual(['non-conformant', 0]);
   expect(failedOf(report).join()).toMatch(/^2\.4-next-absent: /);
   expect(resultOf(report, '5-missing').status).toBe('untested');
@@ -48,65 +64,37 @@ test('recorded answers of a gateway or a guard in front break no requirement', a
     ...GROUPS['behind a gateway']!,
     ...GROUPS['with a gateway for odd paths']!,
   ]);
-  const redactor = createRedactor([]);
-  const entries: object[] = [];
-  await certifyServer(small, server, 'full', {
-    ...{ runs: 1, only: ['5-missing', '5-forbidden', '7.2-invalid_time_range'] },
-    onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
-  });
-  const file = join(directory, 'run.har');
-  await writeFile(file, harText(entries));
-  const recording = await readHar(file);
+  const { entries } = await record(small, server, ['5-missing', '5-forbidden', '7.2-invalid_time_range']);
+  const recording = await reread(entries);
   const forbidden = recording.exchanges.find(({ status }) => status === 403)!;
   const byGuard = { ...forbidden, text: '<h1>Blocked</h1>', json: undefined };
-  const exchanges = [...recording.exchanges, byGuard];
-  const report = await judgeRecording({ ...recording, exchanges }, targetOfRecording(recording), {});
+  const report = await judged({ ...recording, exchanges: [...recording.exchanges, byGuard] });
   expect(failedOf(report)).toEqual([]);
   expect(resultOf(report, '7.2-body').status).toBe('pass');
 });
 
 test('bodies that the recorder left out or cut short break no requirement', async ({ small }) => {
-  const redactor = createRedactor([]);
-  const entries: { response: { content: { text: string } } }[] = [];
-  await certifyServer(small, {}, 'full', {
-    ...{ runs: 1, only: ['4.2-success', '2.4-items', '7.1-invalid_scope'] },
-    onExchange: (exchange) => entries.push(entryOf(exchange, redactor) as (typeof entries)[number]),
-  });
+  const { entries } = await record(small, {}, ['4.2-success', '2.4-items', '7.1-invalid_scope']);
   const altered = entries.flatMap(({ response: { content, ...response }, ...entry }) =>
-    [{ text: undefined }, { text: '' }, { text: content.text.slice(0, -1) }, { text: content.text }].map(
-      ({ text }) => ({ ...entry, response: { ...response, content: { ...content, text } } }),
-    ),
+    [undefined, '', content.text.slice(0, -1), content.text].map((text) => ({
+      ...entry,
+      response: { ...response, content: { ...content, text } },
+    })),
   );
-  const file = join(directory, 'run.har');
-  await writeFile(file, harText(altered));
-  const recording = await readHar(file);
+  const recording = await reread(altered);
   expect(recording.exchanges).toHaveLength(entries.length);
-  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  const report = await judged(recording);
   expect(failedOf(report)).toEqual([]);
   expect(resultOf(report, '2.4-items').status).toBe('pass');
 });
 
 test('judges an empty body that the server sent', async ({ small }) => {
-  const redactor = createRedactor([]);
-  const entries: object[] = [];
-  await certifyServer(
-    small,
-    answers((answer) => (answer.status === 200 ? { ...answer, body: '' } : answer)),
-    'full',
-    {
-      ...{ runs: 1, only: ['4.2-success', '2.4-items'] },
-      onExchange: (exchange) => entries.push(entryOf(exchange, redactor)),
-    },
-  );
-  const file = join(directory, 'run.har');
-  await writeFile(file, harText(entries));
-  const recording = await readHar(file);
-  const report = await judgeRecording(recording, targetOfRecording(recording), {});
-  expect(failedOf(report).join()).toContain('2.1-');
+  const emptied = answers((answer) => (answer.status === 200 ? { ...answer, body: '' } : answer));
+  const { entries } = await record(small, emptied, ['4.2-success', '2.4-items']);
+  expect(failedOf(await judged(await reread(entries))).join()).toContain('2.1-');
 });
 
 test('a recording does not show whether a testTime was corrected, or how a raw + is read', async () => {
-  const file = join(directory, 'run.har');
   const tenant = '1b9e2c40-0000-4000-8000-000000000001';
   const url = `https://api.example/v1/tenants/${tenant}/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z`;
   const entries = ['08', '09'].map((hour) => {
@@ -123,17 +111,14 @@ test('a recording does not show whether a testTime was corrected, or how a raw +
       response: { status: 200, headers, content: { size: text.length, mimeType: 'application/json', text } },
     };
   });
-  await writeFile(file, harText(entries));
-  const recording = await readHar(file);
-  const report = await judgeRecording(recording, targetOfRecording(recording), {});
+  const report = await judged(await reread(entries));
   expect(failedOf(report)).toEqual([]);
   expect(resultOf(report, '2.3-id-stable').status).toBe('untested');
 });
 
 test('rejects a file that is not HAR with one line', async () => {
-  const file = join(directory, 'a.har');
-  await writeFile(file, '{"log":{"entries":[]}}');
-  await expect(readHar(file)).rejects.toThrow('contains no request to the service');
+  await expect(reread([])).rejects.toThrow('contains no request to the service');
+  const file = test.info().outputPath('a.har');
   await writeFile(file, '{"log":{}}');
   await expect(readHar(file)).rejects.toThrow('is not a HAR file: log.entries:');
 });

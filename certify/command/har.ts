@@ -109,7 +109,7 @@ export const harText = (entries: readonly object[]): string =>
 const TOKEN_PATH = /\/oauth\/token$/;
 const REST_PATH = /\/v1\/tenants\/[^/]+\/screenings$/;
 
-interface Recording {
+export interface Recording {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly exchanges: readonly Exchange[];
