@@ -37,6 +37,16 @@ for (const [what, change, options, words] of [
     /^the pages hold \d+ screenings, the dataset \d+: export it again/,
   ],
   [
+    'a dataset that holds more, in the last second of the year 9999',
+    (target) => ({
+      ...target,
+      window: undefined,
+      dataset: [...target.dataset!, { ...target.dataset![0]!, id: 99n, testTime: '9999-12-31T23:59:59.5Z' }],
+    }),
+    {},
+    /^the pages hold \d+ screenings, the dataset \d+: export it again/,
+  ],
+  [
     'ids of two tenants',
     (target) => ({ ...target, secondDataset: target.dataset!.slice(0, 5) }),
     {},

@@ -10,6 +10,7 @@ import {
   formatInstant,
   instant,
   isInside,
+  isMovable,
   shift,
   type Instant,
 } from '../../engine/data/instant.ts';
@@ -49,7 +50,10 @@ const PAGE_SIZE = 100;
 /** Fetches the first pages of the window, of the range of the dataset, or of decades. */
 async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
   const { baseUrl, window, dataset } = kit.target;
-  const times = (dataset ?? []).map(({ testTime }) => instant(testTime)).sort(compareInstants);
+  const times = (dataset ?? [])
+    .map(({ testTime }) => instant(testTime))
+    .filter(isMovable)
+    .sort(compareInstants);
   const [from, to] =
     window || times.length === 0
       ? windowsOf(kit).at(-1)!
