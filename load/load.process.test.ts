@@ -147,6 +147,14 @@ const LIMITERS: Readonly<
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
+  'reports no shared limit because a second client has a smaller one': [
+    {
+      behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : { ...fixedWindow, limit: 5 }),
+      clients: 2,
+    },
+    wide,
+    ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
+  ],
   'reports a limit that counts items or bytes': [
     { fault: limitedByItems },
     wide,

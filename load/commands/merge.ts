@@ -7,9 +7,10 @@ import type { Finding } from '../k6/lib/judge.ts';
 import { shortfall } from '../estimate/random.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
+import { brokenThresholds } from '../scenarios/format.ts';
 import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } from '../result.ts';
 
-interface Part extends Omit<ScenarioSummary, 'thresholds'> {
+interface Part extends Omit<ScenarioSummary, 'thresholds'>, Pick<LoadResult, 'thresholds'> {
   /** Why the part must not be interpreted. */
   readonly void?: string | false | undefined;
   /** Whether the SLO held; absent for runners, which do not judge. */
@@ -28,13 +29,14 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
     const parsed: Parsed = parseJson(candidate) ?? {};
     const { latency, shared, schedulerLagP99Ms, held, durationMs = 0, seconds = durationMs / 1000 } = parsed;
     const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
+    const { void: why, thresholds } = parsed;
     if (!latency && !parsed.counts) continue;
     const records = lines.flatMap((line) => readRecord(line) ?? []);
     const known = (parsed.findings ?? []).flatMap(({ id, failures }) =>
       failures.map(({ message }) => ({ id, message })),
     );
     const findings = [...records.filter((one) => one.kind === 'finding'), ...known];
-    return { seconds, counts, findings, latency, void: parsed.void, held, shared, schedulerLagP99Ms };
+    return { seconds, counts, findings, latency, void: why, held, thresholds, shared, schedulerLagP99Ms };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
 }
@@ -54,6 +56,7 @@ export async function mergeCommand(files: readonly string[], output?: string): P
     `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );
   for (const { id, failures } of findings) console.log(`  ${id}: ${failures[0]?.message ?? ''}`);
+  for (const broken of merged.broken) console.log(`  ${broken}`);
   console.log(verdictText(judged));
   return exitStatus(judged);
 }
@@ -73,6 +76,10 @@ export function mergeParts(parts: readonly Part[]) {
   const unsent = due - requests;
   const errorRate = due === 0 ? 1 : (countOf('errors') + countOf('limited') + unsent) / due;
   const isInTime = countOf('late') + unsent <= LATE_SHARE * due;
+  const keepsSlo = shared
+    ? isInTime && errorRate <= shared.errorRate
+    : parts.every((part) => part.held !== false);
+  const broken = parts.flatMap(({ thresholds }) => brokenThresholds(thresholds));
   return {
     parts: parts.length,
     seconds,
@@ -89,8 +96,9 @@ export function mergeParts(parts: readonly Part[]) {
       0,
     ),
     errorRate,
-    /** Whether the SLO of the shared run held; without one, whether that of every part did. */
-    held: shared ? isInTime && errorRate <= shared.errorRate : parts.every((part) => part.held !== false),
+    broken: [...new Set(broken)],
+    /** Whether the SLO of the shared run held, or without one that of every part; and the thresholds of every part. */
+    held: keepsSlo && broken.length === 0,
     void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts)),
   };
 }

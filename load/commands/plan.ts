@@ -3,16 +3,16 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { linesOf, median } from '../estimate/numbers.ts';
-import type { Assumptions } from '../plan/demand.ts';
+import { bisect, linesOf, median } from '../estimate/numbers.ts';
+import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan, type Plan } from '../plan/plan.ts';
-import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
+import { type CapacityFigure, EXIT, type LoadResult, type TenantsCarried, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
 import { plot } from '../report/plot.ts';
 
-export interface PlanFlags extends Omit<Assumptions, 'tokenPrice' | 'pollSpread'> {
+export interface PlanFlags extends Omit<Assumptions, 'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
@@ -51,6 +51,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
   const cheaper = pollMs === undefined || measured.server !== 'capacity' ? 1 : pageMs / pollMs;
+  const prices = alone
+    ? pricesBy(alone, measured.backfillWork, result.pageSize)
+    : { emptyPrice: 1, itemPrice: Math.max(0, cheaper - 1) / result.pageSize };
   const planned = plan(
     {
       ...measured,
@@ -58,7 +61,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       saturation: measured.saturation * cheaper,
       backfillWork: pollMs ? ((1000 / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
-    { ...flags, tokenPrice, pollSpread },
+    { ...flags, tokenPrice, ...prices, pollSpread },
   );
   const warnings = linesOf(
     ...objections(result, figure),
@@ -117,6 +120,7 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
     clientQuota: quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
     pageSize: result.pageSize,
     p99Ms: figure.slo.p99Ms,
+    of: 'pages',
     replicas,
   };
 }
@@ -139,9 +143,22 @@ function measuredByTenants(
     workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
     pageSize: result.pageSize,
     p99Ms: slo.p99Ms,
+    of: 'polls',
     replicas,
     backfillWork: beside?.backfillPageMs && beside.backfillPageMs.p50 / pageMs,
+    arePricesUnknown: beside?.backfillPageMs === undefined,
   };
+}
+
+/**
+ * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
+ * back-fill, every page costs as much as a measured one.
+ */
+export function pricesBy({ pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>, backfillWork = 1, pageSize: number) {
+  const [screenings] = bisect(pagesPerPoll * pageSize, 30, (mean) => meanPages(mean, pageSize) < pagesPerPoll);
+  const perPage = screenings / Math.max(1, pagesPerPoll);
+  const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
+  return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };
 }
 
 /** A queue keeps its p99 up to about this share of its saturation. */

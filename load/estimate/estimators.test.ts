@@ -12,8 +12,10 @@ import {
   stepsAgainst,
   type VirtualTarget,
 } from '../zoo/targets.ts';
+import { growthOf } from '../scenarios/chaos.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
+import { compareFullPages } from './full-pages.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
@@ -59,6 +61,9 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   const alone = (p99Ms: number) => ({ seconds: 10, latency: { requests: 50, p50Ms: 20, p99Ms }, counts: {} });
   expect(mergeParts([alone(90), alone(70)])).toMatchObject({ requests: 100, p50Ms: 20, p99Ms: 90 });
   expect(mergeParts([alone(90), { ...alone(70), held: false }]).held).toBe(false);
+  const thresholds = { 'unauthenticated count<1': false, 'page_ms p(99)<500': true };
+  const broken = ['threshold broken: unauthenticated count<1'];
+  expect(mergeParts([alone(90), { ...alone(70), thresholds }])).toMatchObject({ held: false, broken });
 });
 
 const search = (steps: RunStep, more: object = {}) =>
@@ -130,6 +135,26 @@ test('counts redirects as failed', () => {
   const sample = { latencyMs: 5, serviceMs: 5, status: 302 };
   const samples = Array.from({ length: 600 }, (_, index) => ({ dueMs: index * 10, ...sample }));
   expect(judgeStep(100, 6, samples, SLO).verdict).toBe('breaks');
+});
+
+test('a limit of items a little below that of requests is not reported as one of requests', async () => {
+  const unitOf = (fullPages: number, requests: number) =>
+    compareFullPages(async (isFull, count) => {
+      const most = isFull ? Math.min(fullPages, requests) : requests;
+      return { admitted: Math.min(count, most), isRejected: count > most, items: 1000, bytes: 250_000 };
+    });
+  expect(await unitOf(50, 60)).toMatchObject({ unit: 'cannot-tell', emptyAdmitted: 60 });
+  expect(await unitOf(30, 60)).toMatchObject({ unit: 'items-or-bytes' });
+  expect(await unitOf(70, 60)).toMatchObject({ unit: 'requests' });
+});
+
+test('chaos: metrics of the server grow if they exceed the second quarter in the last one of a long run', () => {
+  const growth = (length: number, memory: (share: number) => number) =>
+    growthOf(Array.from({ length }, (_, index) => [memory(index / length), 8, 30])).flat;
+  // A process grows while it warms up.
+  expect(growth(120, (share) => (share < 0.25 ? 60 : 100))).toBe(true);
+  expect(growth(120, (share) => 100 + 200 * share)).toBe(false);
+  expect(growth(119, (share) => 100 + 200 * share)).toBe(true);
 });
 
 test('judges a share by significance instead of a quantile of few samples', () => {

@@ -4,6 +4,8 @@
 const FULL_PAGES = 100;
 /** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */
 export const FULL = { more: 1.5 };
+/** The limit counts requests if at most this many more empty pages are admitted than full ones. */
+const ALIKE = 1;
 
 /** Pages that one client read in succession, until one was rejected. */
 export interface PagesRead {
@@ -18,7 +20,9 @@ export interface PagesRead {
 
 export interface FullPages extends PagesRead {
   /** What the limit counts: requests, if it rejects empty pages as early as full ones. Absent without a rejection. */
-  readonly unit?: 'requests' | 'items-or-bytes';
+  readonly unit?: 'requests' | 'items-or-bytes' | 'cannot-tell';
+  /** Number of empty pages that were admitted after a rejection of full ones. */
+  readonly emptyAdmitted?: number;
 }
 
 /** Only a limiter that was identified, or is absent, rejects the same number of pages each time. */
@@ -29,18 +33,17 @@ export const MOST_PAGES = FULL_PAGES + Math.ceil(FULL.more * FULL_PAGES);
 
 /**
  * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
- * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill. Undefined if
- * it admitted no full page.
+ * Undefined if no full page was admitted.
  */
 export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
-  fromRest = Infinity,
 ): Promise<FullPages | undefined> {
   const full = await read(true, FULL_PAGES, 0);
   if (!full || full.admitted === 0 || full.items === 0) return undefined;
   if (!full.isRejected) return full;
-  const count = Math.ceil(FULL.more * full.admitted);
-  if (count > fromRest) return { ...full, unit: 'requests' };
-  const empty = await read(false, count, full.retryAfterSeconds ?? 0);
-  return empty && { ...full, unit: empty.isRejected ? 'requests' : 'items-or-bytes' };
+  const empty = await read(false, Math.ceil(FULL.more * full.admitted), full.retryAfterSeconds ?? 0);
+  if (!empty) return undefined;
+  const isAlike = empty.admitted <= full.admitted + ALIKE;
+  const unit = !empty.isRejected ? 'items-or-bytes' : isAlike ? 'requests' : 'cannot-tell';
+  return { ...full, unit, emptyAdmitted: empty.admitted };
 }

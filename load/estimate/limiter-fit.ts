@@ -46,7 +46,7 @@ export interface LimiterFinding {
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
-  readonly scope?: 'client' | 'shared' | undefined;
+  readonly scope?: 'client' | 'shared' | 'cannot-tell' | undefined;
   /** Full pages in succession, from rest. */
   readonly fullPages?: FullPages | undefined;
   readonly requests: number;

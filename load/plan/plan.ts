@@ -8,6 +8,7 @@ import {
   percent,
   SECONDS_PER_DAY,
   show,
+  workOf,
 } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
 import { bisect, linesOf } from '../estimate/numbers.ts';
@@ -26,10 +27,14 @@ export interface Measured {
   /** The meaning of perSecond: the servers' capacity, a quota for all clients together, or a lower bound. */
   readonly server: 'capacity' | 'quota' | 'at-least';
   readonly pageSize: number;
+  /** The SLO, and what it is of. */
   readonly p99Ms: number;
+  readonly of: 'polls' | 'pages';
   readonly replicas: number;
   /** The cost of a page of 1,000 items, in pages of pageSize, if measured. */
   readonly backfillWork?: number | undefined;
+  /** The prices of pages are not measured: those of the assumptions are lower bounds. */
+  readonly arePricesUnknown?: boolean;
 }
 
 export type Plan = ReturnType<typeof plan>;
@@ -65,9 +70,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
       { perSecond: measured.saturation * replicas, workers },
       {
         tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
-        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize },
+        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize, of: measured.of },
         ...{ screenings: load.screeningsAtPeak, tokensPerPoll: load.tokensPerPoll },
-        tokenPrice: assumed.tokenPrice,
+        ...{ tokenPrice: assumed.tokenPrice, pagePrice: load.pagePrice },
         ...beside,
       },
     );
@@ -85,9 +90,13 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const alone = simulate();
   const p99Seconds = alone.quantile(0.99);
   const backfillWork = measured.backfillWork ?? 1000 / pageSize;
-  const beside = simulate({}, { backfills: 1, backfillWork });
+  const backfillGapMs = 1000 / (clientQuota?.perSecond ?? Infinity);
+  const beside = simulate({}, { backfills: 1, backfillWork, backfillGapMs });
   const stored = screeningsPerDay * 365 * history;
-  const backfillSeconds = beside.backfilled > 0 ? stored / 1000 / beside.backfilled : Infinity;
+  // Without the servers' capacity, only the quota is known.
+  const backfillSeconds = scales
+    ? stored / 1000 / beside.backfilled
+    : clientQuota && stored / 1000 / clientQuota.perSecond;
 
   const { limit, windowSeconds } = clientQuota ?? {};
   const hasWindow = limit !== undefined && windowSeconds !== undefined;
@@ -99,12 +108,8 @@ export function plan(measured: Measured, assumed: Assumptions) {
   // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
   const busiest = (load.peak * poll) / pollSpread;
   const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
-  const carried =
-    (clientUtilisation ?? 0) > 1
-      ? false
-      : isKnown
-        ? utilisation <= 1 && (!scales || p99Seconds < slo)
-        : undefined;
+  const isBroken = (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
+  const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
   const replicas = scales ? needed(tenants) : undefined;
   const spreadNeededSeconds =
     scales && keepsSlo({ pollSpread: poll })
@@ -118,7 +123,8 @@ export function plan(measured: Measured, assumed: Assumptions) {
 
   const outageScreenings = (screeningsPerDay * assumed.outage * peakFactor) / SECONDS_PER_DAY;
   const missedPages = meanPages(outageScreenings, pageSize);
-  const waiting = tenants * (missedPages + assumed.tokenPrice);
+  const missedWork = workOf(missedPages, outageScreenings, assumed);
+  const waiting = tenants * (missedWork + assumed.tokenPrice);
   const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
 
   const { costPerReplica } = assumed;
@@ -164,10 +170,11 @@ export function plan(measured: Measured, assumed: Assumptions) {
     clientUtilisation,
     /** p99 on the measured replicas; null if they are saturated. */
     p99Seconds: finite(p99Seconds),
-    /** Quantiles of a page's latency, by share such as 0.5; without and with one back-fill. */
+    /** Quantiles of the latency of what the SLO is of, by share such as 0.5; without and with one back-fill. */
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
-    backfillSeconds: finite(backfillSeconds),
+    /** A lower bound if the servers' capacity is unknown; absent if the client's quota is, too. */
+    backfillSeconds: backfillSeconds === undefined ? undefined : finite(backfillSeconds),
     egressGbPerMonth,
     /** Load at the peak after a change of one habit, as a share of the present load. */
     levers,
@@ -182,7 +189,10 @@ export function plan(measured: Measured, assumed: Assumptions) {
     limitedFirstBy,
     years,
     warnings: linesOf(
-      carried === undefined &&
+      measured.arePricesUnknown &&
+        'what a page with screenings costs was not measured, so the figures are too favourable: repeat `tenants` with a back-fill',
+      !isKnown &&
+        carried === undefined &&
         `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
       scales &&
         replicas! > measured.replicas &&
@@ -205,7 +215,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
           : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
       ...(scales
         ? [
-            `p99 on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
+            `p99 of ${measured.of} on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
             spreadNeededSeconds === undefined
               ? `${ofReplicas}: no spread of the polls keeps the SLO`
               : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
@@ -213,13 +223,14 @@ export function plan(measured: Measured, assumed: Assumptions) {
           ]
         : []),
       `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
-      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
-            `latency of pages on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
-            `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
+            `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
           ]
         : []),
+      backfillSeconds !== undefined &&
+        `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
       ...[today, last].map(
         ({ year, rows, databaseGb }) =>
           `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,

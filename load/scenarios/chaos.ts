@@ -146,7 +146,7 @@ const GROWTH = 1.25;
 const ROOM = 16;
 
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
-function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
+export function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
   if (readings.length < 4) return { lines: [], flat: true };
   const inQuarter = (index: number, metric: number): number =>
     median(

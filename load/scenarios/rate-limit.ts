@@ -86,18 +86,20 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
-/** Requests that another client sends once the first client is rejected; fewer if they could exhaust the limit alone. */
-const OTHERS = 20;
-const SHARE_OF_OTHER = 0.6;
-/** Requests of the first client, in multiples of those that it was admitted before: enough to be rejected again. */
+/** Requests of the first client once another one is rejected; fewer than it is admitted from rest. */
+const PROOF = 20;
+const SHARE_OF_FIRST = 0.6;
+/** Requests of the other client, in multiples of those that the first one was admitted: enough to use up a shared limit. */
 const TO_REJECTION = 1.5;
 const SCOPE_CONCURRENCY = 50;
-/** The limit is shared if a smaller share than SAME is admitted, and separate above ANOTHER. */
-const SAME = 0.4;
-const ANOTHER = 0.7;
+/** Shares of the first client's requests that are admitted: fewer than LITTLE with a shared limit, more than MOST with its own. */
+const [LITTLE, MOST] = [0.4, 0.7];
 const SCOPE_TRIES = 3;
 
-/** Whether each client has a limit of its own; undefined with a single client, or if undecided. */
+/**
+ * Whether another client's requests use up the first one's limit; undefined with a single client. The other client may
+ * have a smaller limit of its own, so only what the first one is admitted counts.
+ */
 async function scopeOf(
   session: Session,
   limiter: LimiterFinding,
@@ -105,23 +107,30 @@ async function scopeOf(
   left: number,
 ): Promise<LimiterFinding['scope']> {
   const first = seen.findIndex(({ ok }) => !ok);
-  const count = Math.min(OTHERS, Math.floor(SHARE_OF_OTHER * first));
-  if (session.prepared.base.clients.length < 2 || count < 3) return undefined;
-  session.tell('  is the limit per client? Another client sends requests once the first one is rejected');
-  const maxRequests = Math.ceil(TO_REJECTION * first) + 2 * count;
-  for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
+  const count = Math.min(PROOF, Math.floor(SHARE_OF_FIRST * first));
+  if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
+  if (count < 3) return 'cannot-tell';
+  session.tell('  is the limit per client? The first client sends requests once another one is rejected');
+  const read = (client: number, count: number) => ({
+    ...{ client, isFull: false, count, concurrency: SCOPE_CONCURRENCY },
+  });
+  const fromRest = async (...asked: ReturnType<typeof read>[]): Promise<readonly PagesRead[]> => {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const concurrency = SCOPE_CONCURRENCY;
-    const read = (client: number, count: number) => ({ client, isFull: false, count, concurrency });
-    // The other client's first request opens its connection.
-    const asked = [read(1, 1), read(0, maxRequests), read(1, count), read(0, count)];
-    const [, one, other, again] = (await readPages(session, asked)) ?? [];
-    if (!one?.isRejected) continue;
-    if (other!.admitted < SAME * count) return 'shared';
-    // If the first client was admitted again, the limit was reset, maybe before the other client's requests.
-    if (other!.admitted > ANOTHER * count && again!.admitted < SAME * count) return 'client';
+    return (await readPages(session, asked)) ?? [];
+  };
+  const most = Math.ceil(TO_REJECTION * first);
+  for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
+    const [other, own, again] = await fromRest(read(1, most), read(0, count), read(1, count));
+    if (!other?.isRejected) continue;
+    if (own!.admitted < LITTLE * count) {
+      // Without the other client's requests, the first one must be admitted again.
+      const [alone] = await fromRest(read(0, count));
+      if (alone && alone.admitted > MOST * count) return 'shared';
+    }
+    // If the other client was admitted again, the limit was reset, maybe before the first one's requests.
+    else if (own!.admitted > MOST * count && again!.admitted < LITTLE * count) return 'client';
   }
-  return undefined;
+  return 'cannot-tell';
 }
 
 /** Compares full pages with empty ones; each time the limiter is at rest first. */
@@ -141,7 +150,7 @@ async function withFullPages(
     const [read] = (await readPages(session, [{ client: 0, isFull, count, concurrency: 1 }])) ?? [];
     requests += (read?.admitted ?? 0) + 1;
     return read;
-  }, limiter.fromRest?.admitted);
+  });
   return { ...limiter, requests, fullPages };
 }
 
@@ -249,15 +258,19 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       : `Retry-After: ${retryAfter.longEnough} of ${retryAfter.waits} waits were long enough${retryAfter.longEnough < retryAfter.waits ? `, worst ${retryAfter.worstShortSeconds} s short` : ''}`,
     scope === 'client' && 'each client has its own limit',
     scope === 'shared' && 'the clients share one limit: per address or for the whole server',
+    scope === 'cannot-tell' && 'whether each client has its own limit was not decided',
     ...ofPages,
     cost,
   );
 }
 
-function sayFullPages({ admitted, unit, items, bytes }: FullPages): string {
+function sayFullPages({ admitted, unit, items, bytes, emptyAdmitted }: FullPages): string {
   const pages = `${admitted} full pages in succession (${number(admitted * items)} items, ${((admitted * bytes) / 1e6).toFixed(1)} MB)`;
   if (unit === undefined) return `${pages} were admitted: no limit of items or bytes was met`;
-  return unit === 'requests'
-    ? `after ${pages} one is rejected, and empty pages are rejected as early: the limit counts requests`
-    : `after ${pages} one is rejected, although more empty pages are admitted: the limit counts items or bytes`;
+  const meanings = {
+    requests: 'and empty pages are rejected as early: the limit counts requests',
+    'items-or-bytes': 'although more empty pages are admitted: the limit counts items or bytes',
+    'cannot-tell': `and after ${emptyAdmitted} empty pages one, too: the limit counts items, bytes or requests`,
+  };
+  return `after ${pages} one is rejected, ${meanings[unit]}`;
 }

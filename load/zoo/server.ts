@@ -10,8 +10,8 @@ import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { type Behaviour, server, type VirtualTarget } from './targets.ts';
 
 export interface SimulatedSettings {
-  /** What the server does with the pages of a client. Default: it answers without delay. */
-  readonly behaviour?: () => Behaviour;
+  /** What the server does with the pages of a tenant's client. Default: it answers without delay. */
+  readonly behaviour?: (tenantId: string) => Behaviour;
   /** All clients together meet one behaviour. */
   readonly isShared?: boolean;
   /** Default 5,000. */
@@ -60,7 +60,7 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     const atMs = performance.now();
     if (behaviour) {
       const client = isShared ? 'all' : /tenants\/([^/]+)/.exec(request.path)![1]!;
-      if (!targets.has(client)) targets.set(client, server(behaviour(), 1));
+      if (!targets.has(client)) targets.set(client, server(behaviour(client), 1));
       const { status, latencyMs, retryAfterSeconds } = targets.get(client)!(atMs);
       if (status === 429)
         return errorAnswer(429, 'rate_limited', 'rejected', [['retry-after', String(retryAfterSeconds)]]);
