@@ -87,7 +87,6 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
   return await readFile(tar);
 }
 
-/** The user of k6's image. */
 const K6_USER = 12_345;
 /** A restricted pod (Pod Security Standards) without access to the cluster's API. */
 const RESTRICTED = {

@@ -61,7 +61,6 @@ export class Evidence {
   counted = (): number => this.sum((step) => step.counted);
   lowest = (): number => smallest(this.#steps.map((step) => step.offered));
 
-  /** The joint verdict. */
   verdict(): Verdict {
     return verdictOf(
       this.sum((step) => step.late),
@@ -174,7 +173,6 @@ export interface HowToRun {
   readonly pauseSeconds?: number;
 }
 
-/** Runs one step at a rate for some seconds. */
 export type RunStep = (requestsPerSecond: number, seconds: number, how?: HowToRun) => Promise<StepRun>;
 
 export interface SearchSettings {
@@ -183,7 +181,6 @@ export interface SearchSettings {
   readonly maxRate: number;
   /** Factor of the length of all steps. */
   readonly thoroughness: number;
-  /** Receives progress messages. */
   readonly tell?: (line: string) => void;
 }
 
@@ -233,11 +230,9 @@ export interface Found {
   readonly requestsPerSecond: number;
   readonly interval: readonly [low: number, high: number];
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
-  /** How the figure was obtained. */
   readonly basis: 'bisection' | 'quota' | 'highest-tried' | 'no-rate' | 'one-rate';
   /** Whether the figure predicted a run that it was not computed from. */
   readonly confirmed: boolean;
-  /** Why it is not confirmed. */
   readonly unconfirmed?: string | undefined;
   readonly prediction?: Prediction | undefined;
   /** Offered rate from which throughput drops below the rate that held, and that throughput. */

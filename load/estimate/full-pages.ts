@@ -11,9 +11,7 @@ const ALIKE = 1;
 export interface PagesRead {
   readonly admitted: number;
   readonly isRejected: boolean;
-  /** Retry-After of the rejection. */
   readonly retryAfterSeconds?: number | undefined;
-  /** Content of a page. */
   readonly items: number;
   readonly bytes: number;
 }

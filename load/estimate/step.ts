@@ -30,7 +30,6 @@ export interface Sample {
   readonly serviceMs: number;
   /** HTTP status; 0 without an answer. */
   readonly status: number;
-  /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
 }

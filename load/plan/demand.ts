@@ -1,4 +1,5 @@
 /** The demand of tenants: polls, pages, tokens. */
+import { rounded } from '../estimate/numbers.ts';
 
 /** What is assumed about the tenants and the operation, with the names of the flags of `plan`; times in seconds. */
 export interface Assumptions {
@@ -23,10 +24,8 @@ export interface Assumptions {
   readonly rowBytes: number;
   /** Maximum utilisation of a replica at the peak. */
   readonly utilisation: number;
-  /** Additional replicas, as many as may fail. */
   readonly spare: number;
   readonly outage: number;
-  /** Yearly growth of tenants. */
   readonly growth: number;
   readonly costPerReplica?: number;
 }
@@ -73,8 +72,7 @@ export const workOf = (
   { emptyPrice, itemPrice }: Pick<Assumptions, 'emptyPrice' | 'itemPrice'>,
 ): number => pages * emptyPrice + screenings * itemPrice;
 
-export const show = (value: number): string => String(Number(value.toPrecision(4)));
-export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
+export const show = (value: number): string => String(rounded(value));
 
 /** More standard deviations above the mean are too rare to matter. */
 const RANGE = 9;

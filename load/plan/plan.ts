@@ -5,13 +5,12 @@ import {
   meanPages,
   pagesAtMost,
   pagesOfPolls,
-  percent,
   SECONDS_PER_DAY,
   show,
   workOf,
 } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
-import { bisect, linesOf } from '../estimate/numbers.ts';
+import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
@@ -36,8 +35,6 @@ export interface Measured {
   /** The prices of pages are not measured: those of the assumptions are lower bounds. */
   readonly arePricesUnknown?: boolean;
 }
-
-export type Plan = ReturnType<typeof plan>;
 
 const SERVERS = {
   capacity: 'the measured replicas',

@@ -50,7 +50,6 @@ export const vusFor = (inFlight: number, { maxVUs }: Pick<LoadSettings, 'maxVUs'
   Math.min(maxVUs, Math.ceil(inFlight) + SPARE_VUS);
 
 export class Session {
-  /** Findings of all runs of the session. */
   readonly findings: Finding[] = [];
   requests = 0;
   tokenCalls = 0;

@@ -177,7 +177,6 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   };
 }
 
-/** An oracle for exactly these items. */
 export function oracleOf(items: readonly Item[]): Oracle {
   const oracle = new Oracle(true);
   for (const item of items) oracle.add(item, 0);

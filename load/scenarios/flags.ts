@@ -113,7 +113,6 @@ type Values<Flags extends Record<string, readonly [string, string, (text: string
   readonly [Name in keyof Flags]: ReturnType<Flags[Name][2]>;
 };
 
-/** Parsed flags; flags that a scenario does not have are undefined. */
 export type ScenarioFlags = Values<typeof WITH_DEFAULT> & Partial<Values<typeof WITHOUT_DEFAULT>>;
 
 /** The flags of a scenario with their defaults. */
@@ -130,7 +129,6 @@ export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.e
 /** Flags of searches for the highest rate. */
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 
-/** The options of a scenario for the command line. */
 export const optionsOf = ({ flags }: Scenario): Option[] =>
   Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
     const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];

@@ -11,7 +11,7 @@ import {
 } from '../estimate/full-pages.ts';
 import { identifyLimiter, isMet, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import { linesOf } from '../estimate/numbers.ts';
+import { linesOf, percent } from '../estimate/numbers.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
@@ -198,10 +198,10 @@ const NAMES = {
 
 /** How much better the kind explains the answers than the next best one. */
 function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
-  const percent = (other: LimiterKind): string => `${((explained[other] ?? 0) * 100).toFixed(1)} %`;
+  const share = (other: LimiterKind): string => percent(explained[other] ?? 0);
   const others = LIMITER_KINDS.filter((other) => other !== kind);
   const next = others.sort((one, other) => (explained[other] ?? 0) - (explained[one] ?? 0))[0]!;
-  return `it explains ${percent(kind)} of the answers; the next best kind, ${NAMES[next]}, ${percent(next)}`;
+  return `it explains ${share(kind)} of the answers; the next best kind, ${NAMES[next]}, ${share(next)}`;
 }
 
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {

@@ -130,7 +130,6 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
   };
 }
 
-/** Limiters with these settings. */
 export const limited = (...settings: readonly LimiterSettings[]): Behaviour => ({
   limits: settings.map((one) => () => createLimiter(one)),
 });
@@ -297,13 +296,11 @@ export function shareLaterThan(workers: number, mu: number, rate: number, t: num
 }
 
 export interface Judged {
-  /** The estimate as text. */
   readonly found: string;
   /** Relative error of the figure; absent if the truth is not a figure. */
   readonly error?: number | undefined;
   /** An estimate that is open or not confirmed is undecided, never wrong. */
   readonly verdict: 'right' | 'undecided' | 'wrong';
-  /** Seconds on the simulated clock. */
   readonly seconds?: number;
 }
 

@@ -66,7 +66,6 @@ interface DueRequest {
   readonly draw: () => number;
 }
 
-/** One source of random numbers per VU. */
 let drawOfVu: (() => number) | undefined;
 
 /** Waits until this iteration's request is due. */

@@ -4,7 +4,6 @@ import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import type { Finding } from './judge.ts';
 
-/** A request of open arrivals. */
 export interface ArrivalRecord extends Sample {
   readonly kind: 'arrival';
   /** k6's, if there was no answer. */
@@ -15,7 +14,6 @@ export interface ArrivalRecord extends Sample {
   readonly pages?: number;
 }
 
-/** A page of a traversal. */
 export interface PageRecord {
   readonly kind: 'page';
   readonly walk: number;
