@@ -65,6 +65,7 @@ export function mergeParts(parts: readonly Part[]) {
   const countOf = (name: string): number => sum(parts.map(({ counts }) => counts[name] ?? 0));
   const counts: Part['counts'] = Object.fromEntries(names.map((name) => [name, countOf(name)]));
   const latencies = parts.flatMap(({ latency }) => latency ?? []);
+  const most = (of: (one: (typeof latencies)[number]) => number): number => largest(latencies.map(of), 0);
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
   const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
@@ -85,14 +86,8 @@ export function mergeParts(parts: readonly Part[]) {
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
     /** The highest quantiles of a part: those of all requests are not higher. */
-    p50Ms: largest(
-      latencies.map((one) => one.p50Ms),
-      0,
-    ),
-    p99Ms: largest(
-      latencies.map((one) => one.p99Ms),
-      0,
-    ),
+    p50Ms: most(({ p50Ms }) => p50Ms),
+    p99Ms: most(({ p99Ms }) => p99Ms),
     errorRate,
     broken: [...new Set(broken)],
     /** Whether the SLO of the shared run held, or without one that of every part; and the thresholds of every part. */

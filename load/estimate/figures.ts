@@ -62,12 +62,8 @@ export class Evidence {
   lowest = (): number => smallest(this.#steps.map((step) => step.offered));
 
   verdict(): Verdict {
-    return verdictOf(
-      this.sum((step) => step.late),
-      this.failures(),
-      this.counted(),
-      this.slo,
-    );
+    const late = this.sum((step) => step.late);
+    return verdictOf(late, this.failures(), this.counted(), this.slo);
   }
 
   /** The joint verdict of all steps at rates in [from, to]. */

@@ -2,17 +2,8 @@
  * Quotas: the rate that a limiter admits in the long run, measured under overload. A quota is confirmed only if it
  * predicts which share of the requests is rejected just below it and far above it.
  */
-import {
-  confirmedUnless,
-  type Figure,
-  ordered,
-  type HowToRun,
-  type Prediction,
-  type Quota,
-  type SearchSettings,
-  type secondsOf,
-  type StepRun,
-} from './figures.ts';
+import { confirmedUnless, ordered } from './figures.ts';
+import type { Figure, HowToRun, Prediction, Quota, SearchSettings, secondsOf, StepRun } from './figures.ts';
 import { poissonArrivals } from './random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';

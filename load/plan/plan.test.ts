@@ -6,29 +6,15 @@ import { plan, type Measured } from './plan.ts';
 import { simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
-  perSecond: 95,
   limitedBy: 'saturation',
   server: 'capacity',
-  saturation: 100,
-  workers: 1,
-  pageSize: 100,
-  p99Ms: 500,
   of: 'pages',
-  replicas: 1,
+  ...{ perSecond: 95, saturation: 100, workers: 1, pageSize: 100, p99Ms: 500, replicas: 1 },
 };
 const ASSUMED: Assumptions = {
-  tenants: 200,
-  poll: 60,
-  pollSpread: 60,
-  screeningsPerDay: 5000,
-  pageSize: 100,
-  tokenLifetime: 3600,
-  ...{ tokenPrice: 0, emptyPrice: 1, itemPrice: 0 },
-  peakFactor: 1,
-  retries: 0,
-  history: 5,
-  itemBytes: 250,
-  rowBytes: 300,
+  ...{ tenants: 200, poll: 60, pollSpread: 60, screeningsPerDay: 5000, pageSize: 100 },
+  ...{ tokenLifetime: 3600, tokenPrice: 0, emptyPrice: 1, itemPrice: 0, peakFactor: 1, retries: 0 },
+  ...{ history: 5, itemBytes: 250, rowBytes: 300 },
   ...{ utilisation: 0.7, spare: 1, outage: 3600, growth: 0 },
 };
 const planned = (assumed: Partial<Assumptions> = {}, measured: Partial<Measured> = {}) =>

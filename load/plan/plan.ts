@@ -1,14 +1,6 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
-import {
-  type Assumptions,
-  demandOf,
-  meanPages,
-  pagesAtMost,
-  pagesOfPolls,
-  SECONDS_PER_DAY,
-  show,
-  workOf,
-} from './demand.ts';
+import { demandOf, meanPages, pagesAtMost, pagesOfPolls, SECONDS_PER_DAY, show, workOf } from './demand.ts';
+import type { Assumptions } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
 import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
@@ -226,8 +218,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
             `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
           ]
         : []),
-      backfillSeconds !== undefined &&
-        `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
+      backfillSeconds === undefined
+        ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
+        : `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
       ...[today, last].map(
         ({ year, rows, databaseGb }) =>
           `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,

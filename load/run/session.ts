@@ -81,15 +81,9 @@ export class Session {
     this.#seed += 1;
     return {
       ...this.prepared.base,
-      scenario,
-      pageSize,
-      timeoutSeconds,
-      seed: this.#seed,
-      vus: 1,
-      requestsPerSecond: 1,
-      seconds: 10,
-      p99Ms: slo.p99Ms,
-      errorRate: slo.errorRate,
+      ...slo,
+      ...{ scenario, pageSize, timeoutSeconds, seed: this.#seed },
+      ...{ vus: 1, requestsPerSecond: 1, seconds: 10 },
       records: true,
       metricsRead: (this.settings.outputs?.length ?? 0) > 0,
       ...over,

@@ -45,16 +45,10 @@ export async function runScenario(
   }
   const findings = gatherFindings(session.findings);
   return {
-    scenario: name,
-    target: session.prepared.target.name,
-    startedAt: startedAt.toISOString(),
+    ...{ scenario: name, target: session.prepared.target.name, startedAt: startedAt.toISOString() },
     durationMs: Date.now() - startedAt.getTime(),
-    void: why,
-    conformant: conformant(findings),
-    findings,
-    summary: [],
-    requests: session.requests,
-    tokenCalls: session.tokenCalls,
+    ...{ void: why, conformant: conformant(findings), findings, summary: [] },
+    ...{ requests: session.requests, tokenCalls: session.tokenCalls },
     pageSize: session.settings.pageSize,
     generator: {
       cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)),

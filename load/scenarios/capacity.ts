@@ -80,16 +80,8 @@ const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
 };
 
 function summaryLines(figure: CapacityFigure): string[] {
-  const {
-    requestsPerSecond,
-    slo,
-    prediction,
-    quota,
-    collapse,
-    watchedSeconds,
-    concurrencyLimit,
-    banSeconds,
-  } = figure;
+  const { requestsPerSecond, slo, prediction, quota, collapse } = figure;
+  const { watchedSeconds, concurrencyLimit, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
   const predicted =

@@ -2,13 +2,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
-import {
-  compareFullPages,
-  type FullPages,
-  isComparable,
-  MOST_PAGES,
-  type PagesRead,
-} from '../estimate/full-pages.ts';
+import { compareFullPages, isComparable, MOST_PAGES } from '../estimate/full-pages.ts';
+import type { FullPages, PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, isMet, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { linesOf, percent } from '../estimate/numbers.ts';

@@ -75,9 +75,7 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     port: listener.port,
     counts,
     target: {
-      name: 'simulated server',
-      baseUrl: origin,
-      authUrl: origin,
+      ...{ name: 'simulated server', baseUrl: origin, authUrl: origin },
       clients: { primary: primary!, ...(secondTenant ? { secondTenant } : {}) },
       window: GENERATED_WINDOW,
     },

@@ -4,16 +4,8 @@ import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import type { RatePolicy } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
-import {
-  judgeLimited,
-  judgePage,
-  linkedNext,
-  originOf,
-  policyOf,
-  resolved,
-  retryAfterOf,
-  type Finding,
-} from './judge.ts';
+import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
+import type { Finding } from './judge.ts';
 import { TOKEN, write } from './record.ts';
 
 export interface Token {
