@@ -215,7 +215,6 @@ export interface Quota {
 export interface Prediction {
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** The predicted outcome of each request, for the report. */
   readonly what: string;
   readonly asPredicted: number;
   readonly requests: number;

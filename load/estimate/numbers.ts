@@ -47,6 +47,5 @@ export const percent = (share: number, digits = 1): string => `${(share * 100).t
 /** With four significant digits. */
 export const rounded = (value: number): number => Number(value.toPrecision(4));
 
-/** The lines that are there. */
 export const linesOf = (...lines: readonly (string | false | undefined)[]): string[] =>
   lines.filter((line) => typeof line === 'string');

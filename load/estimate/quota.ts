@@ -239,7 +239,6 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
 
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 
-/** Offers a rate for some seconds. */
 type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
 
 /** The quota; or, if a higher rate than the quota is admitted unless requests are rejected, the length of the ban. */

@@ -41,7 +41,6 @@ export const LATE_SHARE = 0.01;
 
 export interface Slo {
   readonly p99Ms: number;
-  /** Share of requests that may fail, such as 0.001. */
   readonly errorRate: number;
 }
 

@@ -25,7 +25,6 @@ interface Polls extends Beside, Pick<Assumptions, 'tenants' | 'poll' | 'pollSpre
 export interface Waits {
   /** The quantile of the latencies in seconds; Infinity at saturation. */
   readonly quantile: (share: number) => number;
-  /** Pages per second of all back-fills together. */
   readonly backfilled: number;
 }
 

@@ -22,7 +22,6 @@ interface K6Options {
   readonly k6: string;
   readonly config: LoadConfig;
   readonly env: Readonly<Record<string, string>>;
-  /** As for k6's --out. */
   readonly outputs?: readonly string[];
   readonly signal?: AbortSignal | undefined;
   /** Certificates in PEM to trust in addition to the system's. */

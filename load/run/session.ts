@@ -31,14 +31,12 @@ export interface LoadSettings {
 export interface ArrivalsRun {
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  /** Reason why the result is void. */
   readonly void?: string | undefined;
 }
 
 const VOID_PAUSE_MS = 1000;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
-/** Assumed latency before any measurement. */
 const INITIAL_LATENCY_MS = 100;
 /** For bursts of arrivals, in addition to twice the mean number of busy connections. */
 const SPARE_CONNECTIONS = 8;
@@ -53,7 +51,6 @@ export class Session {
   readonly findings: Finding[] = [];
   requests = 0;
   tokenCalls = 0;
-  /** The highest share of all runs. */
   cpuShare: number | undefined;
   schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};

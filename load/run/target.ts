@@ -19,7 +19,6 @@ export class Unreachable extends Error {
 
 const TIMEOUT_MS = 10_000;
 
-/** `timeoutMs` per request; default 10 s. */
 export interface Asked extends Target {
   readonly timeoutMs?: number;
   /** URL of the reference server's metrics. */
@@ -94,7 +93,6 @@ async function askPage(target: Asked, url: string, token: string) {
   }
 }
 
-// -- before the load ------------------------------------------------------------------
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
@@ -148,7 +146,6 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
   return step.value;
 }
 
-// -- stored screenings, for comparison with pages under load --------------------------
 
 type Item = Key & { readonly testTime: string };
 

@@ -10,7 +10,6 @@ import { rateLimit } from './rate-limit.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
 import { tenants } from './tenants.ts';
 
-/** Keys are the names on the command line. */
 export const SCENARIOS = {
   smoke,
   paging,

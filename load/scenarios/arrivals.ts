@@ -63,7 +63,6 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
   },
 });
 
-/** Retries of a run after generator overload. */
 const VOID_RETRIES = 2;
 
 const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);

@@ -41,7 +41,6 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
-/** Retries of a step after generator overload. */
 const STEP_RETRIES = 1;
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */

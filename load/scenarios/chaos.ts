@@ -13,7 +13,6 @@ export interface ChaosRun {
   /** Requests not affected by an outage. */
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  /** Summary lines about the outages. */
   readonly lines: readonly string[];
   /** Whether the server's memory and connections stayed constant; true without metrics. */
   readonly flat: boolean;
@@ -38,7 +37,6 @@ export async function arrivalsUnderOutages(
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
   const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);
-  // Reported at the end of the load.
   outages.catch(() => undefined);
   const end = async (): Promise<[readonly Outage[], readonly Reading[]]> => {
     stopped.abort();

@@ -115,7 +115,6 @@ type Values<Flags extends Record<string, readonly [string, string, (text: string
 
 export type ScenarioFlags = Values<typeof WITH_DEFAULT> & Partial<Values<typeof WITHOUT_DEFAULT>>;
 
-/** The flags of a scenario with their defaults. */
 type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] | undefined };
 
 /** Flags of every scenario: the target, or the settings of the reference server. */
@@ -126,7 +125,6 @@ const COMMON: Defaults = {
 };
 export const MAX_VUS = 2000;
 export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
-/** Flags of searches for the highest rate. */
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 
 export const optionsOf = ({ flags }: Scenario): Option[] =>

@@ -86,7 +86,7 @@ const PROOF = 20;
 const SHARE_OF_FIRST = 0.6;
 /** Requests of the other client, in multiples of those that the first one was admitted: enough to use up a shared limit. */
 const TO_REJECTION = 1.5;
-const SCOPE_CONCURRENCY = 50;
+const CONCURRENCY = 50;
 /** Shares of the first client's requests that are admitted: fewer than LITTLE with a shared limit, more than MOST with its own. */
 const [LITTLE, MOST] = [0.4, 0.7];
 const SCOPE_TRIES = 3;
@@ -106,9 +106,7 @@ async function scopeOf(
   if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
   if (count < 3) return 'cannot-tell';
   session.tell('  is the limit per client? The first client sends requests once another one is rejected');
-  const read = (client: number, count: number) => ({
-    ...{ client, isFull: false, count, concurrency: SCOPE_CONCURRENCY },
-  });
+  const read = (client: number, count: number) => ({ client, isFull: false, count, concurrency: CONCURRENCY });
   const fromRest = async (...asked: ReturnType<typeof read>[]): Promise<readonly PagesRead[]> => {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
     return (await readPages(session, asked)) ?? [];
@@ -149,7 +147,6 @@ async function withFullPages(
   return { ...limiter, requests, fullPages };
 }
 
-/** Undefined if an answer was neither 200 nor 429. */
 async function readPages(
   session: Session,
   reads: NonNullable<NonNullable<LoadConfig['probe']>['reads']>,

@@ -6,7 +6,6 @@ import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../esti
 import { exponential, randomSource } from '../estimate/random.ts';
 import * as zoo from './targets.ts';
 
-/** Round-trip time, and mean jitter of each direction. */
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */

@@ -12,11 +12,8 @@ import { type Behaviour, server, type VirtualTarget } from './targets.ts';
 export interface SimulatedSettings {
   /** What the server does with the pages of a tenant's client. Default: it answers without delay. */
   readonly behaviour?: (tenantId: string) => Behaviour;
-  /** Default 5,000. */
   readonly screenings?: number;
-  /** Default 3600. */
   readonly tokenLifetimeSeconds?: number;
-  /** Number of clients, each with its own tenant; default 1. */
   readonly clients?: number;
   readonly fault?: Pick<ServerOptions, 'wrapHandler'>;
 }

@@ -68,7 +68,6 @@ interface DueRequest {
 
 let drawOfVu: (() => number) | undefined;
 
-/** Waits until this iteration's request is due. */
 export function waitUntilDue(config: LoadConfig): DueRequest {
   const calledAtMs = Date.now();
   const draw = (drawOfVu ??= randomSource(config.seed * 7919 + exec.vu.idInTest));

@@ -84,7 +84,6 @@ function timeOf({ timings }: RefinedResponse<'text'>): number {
 }
 
 export interface PageRequest {
-  /** Value of the tag `page`. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
   readonly pageSize: number;
@@ -112,7 +111,6 @@ export class Client {
     this.#use(token);
   }
 
-  /** The first page of a window. */
   first(from: string, to: string, pageSize: number, page: PageRequest['page'] = 'first'): PageRequest {
     const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
     const { tenantId } = this.credentials;

@@ -6,7 +6,6 @@ import type { Finding } from './judge.ts';
 
 export interface ArrivalRecord extends Sample {
   readonly kind: 'arrival';
-  /** k6's, if there was no answer. */
   readonly errorCode?: number;
   /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
