@@ -37,6 +37,7 @@ export async function arrivalsUnderOutages(
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
   const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);
+  // A failed command is reported at the end of the load.
   outages.catch(() => undefined);
   const end = async (): Promise<[readonly Outage[], readonly Reading[]]> => {
     stopped.abort();
