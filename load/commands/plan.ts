@@ -5,10 +5,19 @@ import { readFile } from 'node:fs/promises';
 import { bisect, linesOf, median } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
-import { type CapacityFigure, EXIT, type LoadResult, type TenantsCarried, type TenantsFigure } from '../result.ts';
+import {
+  type CapacityFigure,
+  EXIT,
+  type LoadResult,
+  type TenantsCarried,
+  type TenantsFigure,
+} from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 
-export interface PlanFlags extends Omit<Assumptions, 'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'> {
+export interface PlanFlags extends Omit<
+  Assumptions,
+  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
+> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
@@ -146,8 +155,16 @@ function measuredByTenants(
  * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
  * back-fill, every page costs as much as a measured one.
  */
-export function pricesBy({ pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>, backfillWork = 1, pageSize: number) {
-  const [screenings] = bisect(pagesPerPoll * pageSize, 30, (mean) => meanPages(mean, pageSize) < pagesPerPoll);
+export function pricesBy(
+  { pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>,
+  backfillWork = 1,
+  pageSize: number,
+) {
+  const [screenings] = bisect(
+    pagesPerPoll * pageSize,
+    30,
+    (mean) => meanPages(mean, pageSize) < pagesPerPoll,
+  );
   const perPage = screenings / Math.max(1, pagesPerPoll);
   const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
   return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };

@@ -29,7 +29,12 @@ for (const kind of LIMITER_KINDS)
   test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
     for (const phaseMs of [0, 4_000, 16_000]) {
       const target = zoo.server(zoo.limited({ kind, limit: 60, windowMs: 20_000, phaseMs }));
-      const probed = probeVirtually(target, { rttMs: 1, jitterMs: 0.3 }, { maxRequests: 2000, maxSeconds: 8 }, 1);
+      const probed = probeVirtually(
+        target,
+        { rttMs: 1, jitterMs: 0.3 },
+        { maxRequests: 2000, maxSeconds: 8 },
+        1,
+      );
       expect(identifyLimiter(probed).kind).toBe('cannot-tell');
     }
   });
@@ -54,7 +59,8 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
 
 const search = (steps: RunStep, more: object = {}) =>
   new Search(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more }).find();
-const searchOf = (behaviour: zoo.Behaviour, more?: object) => search(zoo.stepsAgainst(zoo.server(behaviour, 1), 1), more);
+const searchOf = (behaviour: zoo.Behaviour, more?: object) =>
+  search(zoo.stepsAgainst(zoo.server(behaviour, 1), 1), more);
 
 test('capacity: reports none-found if the highest rate holds', async () => {
   const service = { workers: 100, serviceMs: 1, distribution: 'deterministic' } as const;
@@ -65,7 +71,10 @@ test('capacity: reports none-found if the highest rate holds', async () => {
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
   const rest = zoo.server({ service: exponentialService(4, 20) }, 1);
-  const cold: zoo.VirtualTarget = (atMs) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
+  const cold: zoo.VirtualTarget = (atMs) => ({
+    status: 200,
+    latencyMs: rest(atMs).latencyMs + delayMs(atMs),
+  });
   const found = await search(zoo.stepsAgainst(cold, 1), { startRate: 10 });
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);

@@ -78,7 +78,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     watchedSeconds,
     ...waits,
     fromRest:
-      first > 0 ? { admitted: first, seconds: rounded((seen[first]!.atMs - seen[0]!.atMs) / 1000) } : undefined,
+      first > 0
+        ? { admitted: first, seconds: rounded((seen[first]!.atMs - seen[0]!.atMs) / 1000) }
+        : undefined,
     longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };

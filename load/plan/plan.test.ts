@@ -98,7 +98,9 @@ test('counts the cost of screenings on a page, and is open if it was not measure
   expect(workOf(2.3, 193, dense)).toBeCloseTo(2.3, 1);
   const heavy = { tenants: 3000, screeningsPerDay: 144_000 };
   expect(planned(heavy).carried).toBe(true);
-  expect(planned({ ...heavy, ...prices }).requestsPerSecond).toBeCloseTo(planned(heavy).requestsPerSecond + 20);
+  expect(planned({ ...heavy, ...prices }).requestsPerSecond).toBeCloseTo(
+    planned(heavy).requestsPerSecond + 20,
+  );
   expect(planned({ ...heavy, ...prices }).carried).toBe(false);
   expect(planned(heavy, { arePricesUnknown: true }).carried).toBeUndefined();
 });

@@ -97,7 +97,8 @@ export function plan(measured: Measured, assumed: Assumptions) {
   // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
   const busiest = (load.peak * poll) / pollSpread;
   const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
-  const isBroken = (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
+  const isBroken =
+    (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
   const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
   const replicas = scales ? needed(tenants) : undefined;
   const spreadNeededSeconds =

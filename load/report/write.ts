@@ -53,9 +53,7 @@ ${facts([
   ['pages requested', String(result.requests)],
   ['token calls', String(result.tokenCalls)],
   ['page size', String(result.pageSize)],
-  ...(share === undefined
-    ? []
-    : [["generator's share of the CPU", percent(share, 0)] as const]),
+  ...(share === undefined ? [] : [["generator's share of the CPU", percent(share, 0)] as const]),
 ])}
 ${findings(result)}
 ${result.capacity && capacity(result.capacity)}

@@ -93,7 +93,6 @@ async function askPage(target: Asked, url: string, token: string) {
   }
 }
 
-
 export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 /** Mints a token for each client and finds the window, unless `anyWindow` suffices. Throws Unreachable. */
@@ -145,7 +144,6 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
   if (!step.value) throw new Unreachable(`tenant ${tenantId} has no screenings: load tests need some`);
   return step.value;
 }
-
 
 type Item = Key & { readonly testTime: string };
 

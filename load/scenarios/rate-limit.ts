@@ -106,7 +106,12 @@ async function scopeOf(
   if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
   if (count < 3) return 'cannot-tell';
   session.tell('  is the limit per client? The first client sends requests once another one is rejected');
-  const read = (client: number, count: number) => ({ client, isFull: false, count, concurrency: CONCURRENCY });
+  const read = (client: number, count: number) => ({
+    client,
+    isFull: false,
+    count,
+    concurrency: CONCURRENCY,
+  });
   const fromRest = async (...asked: ReturnType<typeof read>[]): Promise<readonly PagesRead[]> => {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
     return (await readPages(session, asked)) ?? [];

@@ -26,7 +26,6 @@ for (const family of FAMILIES) {
   });
 }
 
-
 /** The factor, and the server by family and index. */
 type Witness = readonly [factor: 0.5 | 2, family: (typeof FAMILIES)[number], index: number];
 

@@ -215,7 +215,9 @@ const OTHER_LIMITERS: readonly zoo.Draw<Drawn>[] = [
     return {
       name: 'a window of requests, and one of items',
       behaviour: { limits: [() => requests] },
-      full: { limits: [() => createLimiter(fixedWindow(whole(random, 5, limit - 10), 8000)), () => requests] },
+      full: {
+        limits: [() => createLimiter(fixedWindow(whole(random, 5, limit - 10), 8000)), () => requests],
+      },
       figures: { limit },
       right: isKind('fixed-window'),
     };
