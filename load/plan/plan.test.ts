@@ -85,9 +85,9 @@ test('computes pages per poll as the mean over a Poisson number', () => {
 
 test('compares the SLO of polls with whole polls', () => {
   // 400 screenings on five pages, each 10 ms.
-  const of = (of: Measured['of']) =>
-    planned({ tenants: 10, screeningsPerDay: 576_000 }, { of, p99Ms: 80 }).carried;
-  expect([of('pages'), of('polls')]).toEqual([true, false]);
+  const of = (of: Measured['of']) => planned({ tenants: 10, screeningsPerDay: 576_000 }, { of, p99Ms: 80 });
+  expect([of('pages'), of('polls')]).toMatchObject([{ carried: true }, { carried: false }]);
+  expect(of('polls').limitedFirstBy).toContain('more replicas do not shorten');
 });
 
 test('counts the cost of screenings on a page, and is open if it was not measured', () => {

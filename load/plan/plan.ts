@@ -100,7 +100,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const isBroken =
     (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
   const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
-  const replicas = scales ? needed(tenants) : undefined;
+  // What a lone poll takes too long for, more replicas do not shorten.
+  const canKeepSlo = scales && keepsSlo({ tenants: 1 });
+  const replicas = canKeepSlo ? needed(tenants) : undefined;
   const spreadNeededSeconds =
     scales && keepsSlo({ pollSpread: poll })
       ? bisect(poll, 10, (spread) => !keepsSlo({ pollSpread: spread }))[1]
@@ -120,7 +122,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const { costPerReplica } = assumed;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + assumed.growth) ** year);
-    const count = scales ? needed(some) + assumed.spare : undefined;
+    const count = canKeepSlo ? needed(some) + assumed.spare : undefined;
     const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
     // The stored history per tenant, plus a year of screenings per year.
     const rows = some * screeningsPerDay * (365 * (history + year));
@@ -147,9 +149,11 @@ export function plan(measured: Measured, assumed: Assumptions) {
         ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
         : measured.limitedBy === 'none-found' || !scales
           ? noLimit
-          : p99Seconds >= slo && utilisation <= 1
-            ? 'simultaneous polls: spread them or add replicas'
-            : 'the hardware: add replicas';
+          : !canKeepSlo
+            ? `the latency of single ${measured.of}, which more replicas do not shorten`
+            : p99Seconds >= slo && utilisation <= 1
+              ? 'simultaneous polls: spread them or add replicas'
+              : 'the hardware: add replicas';
   const ofReplicas = measured.replicas > 1 ? `${measured.replicas} replicas` : 'one replica';
   return {
     pagesPerPoll: load.pages,
@@ -170,7 +174,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
     levers,
     /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
     spreadNeededSeconds,
-    /** Absent if a quota is the limit, which replicas do not change. */
+    /** Absent if a quota or the latency of a lone poll is the limit, which replicas do not change. */
     replicas: replicas && replicas + assumed.spare,
     /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
@@ -185,7 +189,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
         carried === undefined &&
         `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
       scales &&
-        replicas! > measured.replicas &&
+        (replicas ?? 0) > measured.replicas &&
         measured.replicas < 2 &&
         'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
       measured.pageSize !== pageSize &&
@@ -209,7 +213,8 @@ export function plan(measured: Measured, assumed: Assumptions) {
             spreadNeededSeconds === undefined
               ? `${ofReplicas}: no spread of the polls keeps the SLO`
               : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
-            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas! + assumed.spare}`,
+            replicas !== undefined &&
+              `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
           ]
         : []),
       `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
