@@ -127,14 +127,17 @@ test('counts redirects as failed', () => {
 });
 
 test('a limit of items a little below that of requests is not reported as one of requests', async () => {
-  const unitOf = (fullPages: number, requests: number) =>
+  const unitOf = (fullPages: number, requests: number, fromRest?: number) =>
     compareFullPages(async (isFull, count) => {
       const most = isFull ? Math.min(fullPages, requests) : requests;
       return { admitted: Math.min(count, most), isRejected: count > most, items: 1000, bytes: 250_000 };
-    });
+    }, fromRest);
   expect(await unitOf(50, 60)).toMatchObject({ unit: 'cannot-tell', emptyAdmitted: 60 });
   expect(await unitOf(30, 60)).toMatchObject({ unit: 'items-or-bytes' });
   expect(await unitOf(70, 60)).toMatchObject({ unit: 'requests' });
+  // Pages that are read for longer than a window are admitted in two of them.
+  expect(await unitOf(60, 120, 60)).toMatchObject({ unit: 'requests' });
+  expect(await unitOf(50, 120, 60)).toMatchObject({ unit: 'cannot-tell', emptyAdmitted: 60 });
 });
 
 test('chaos: metrics of the server grow if they exceed the second quarter in the last one of a long run', () => {

@@ -31,17 +31,22 @@ export const MOST_PAGES = FULL_PAGES + Math.ceil(FULL.more * FULL_PAGES);
 
 /**
  * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
- * Undefined if no full page was admitted.
+ * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill; pages read in
+ * succession may last longer than a window. Undefined if it admitted no full page.
  */
 export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
+  fromRest = Infinity,
 ): Promise<FullPages | undefined> {
   const full = await read(true, FULL_PAGES, 0);
   if (!full || full.admitted === 0 || full.items === 0) return undefined;
   if (!full.isRejected) return full;
-  const empty = await read(false, Math.ceil(FULL.more * full.admitted), full.retryAfterSeconds ?? 0);
+  const alike = full.admitted + ALIKE;
+  if (fromRest <= alike) return { ...full, unit: 'requests' };
+  const count = Math.ceil(FULL.more * full.admitted);
+  const empty = await read(false, count, full.retryAfterSeconds ?? 0);
   if (!empty) return undefined;
-  const isAlike = empty.admitted <= full.admitted + ALIKE;
-  const unit = !empty.isRejected ? 'items-or-bytes' : isAlike ? 'requests' : 'cannot-tell';
-  return { ...full, unit, emptyAdmitted: empty.admitted };
+  const emptyAdmitted = Math.min(empty.admitted, fromRest);
+  const unit = emptyAdmitted <= alike ? 'requests' : emptyAdmitted < count ? 'cannot-tell' : 'items-or-bytes';
+  return { ...full, unit, emptyAdmitted };
 }

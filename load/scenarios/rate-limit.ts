@@ -148,7 +148,7 @@ async function withFullPages(
     const [read] = (await readPages(session, [{ client: 0, isFull, count, concurrency: 1 }])) ?? [];
     requests += (read?.admitted ?? 0) + 1;
     return read;
-  });
+  }, limiter.fromRest?.admitted);
   return { ...limiter, requests, fullPages };
 }
 

@@ -296,7 +296,10 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
   const target = zoo.server(behaviour, seed);
   const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
   const fullPages = isComparable(found)
-    ? await compareFullPages(readVirtually(target, full ? zoo.server(full) : target, net))
+    ? await compareFullPages(
+        readVirtually(target, full ? zoo.server(full) : target, net),
+        found.fromRest?.admitted,
+      )
     : undefined;
   const isUnitOpen = fullPages?.unit === 'cannot-tell';
   const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
