@@ -3,27 +3,17 @@ import { Argument, Command } from 'commander';
 import { parseCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
 import { unlessAborted } from '../engine/clock.ts';
-import type { BenchFlags } from './bench/command.ts';
 import { mergeCommand } from './commands/merge.ts';
 import { planCommand, type PlanFlags } from './commands/plan.ts';
 import { scenarioCommand } from './commands/scenario.ts';
 import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
-import { ensureK6, installK6 } from './run/find-k6.ts';
+import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import {
-  above0,
-  duration,
-  from0,
-  optionsOf,
-  pageSize,
-  type ScenarioFlags,
-  share,
-  whole,
-} from './scenarios/flags.ts';
+import { above0, duration, from0, optionsOf, pageSize, share, whole } from './scenarios/flags.ts';
+import type { ScenarioFlags } from './scenarios/flags.ts';
 
 interface Io {
-  /** Prints a line of progress. */
   readonly tell: (line: string) => void;
   /** Aborted when the process is asked to stop. */
   readonly signal: AbortSignal;
@@ -84,7 +74,6 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--outage <time>', 'duration of an outage to catch up with', duration, 3600)
     .option('--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0)
     .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)
-    .option('--html <file>', 'HTML page with plots', 'reports/load-plan.html')
     .option('--json', 'print JSON')
     .action((flags: PlanFlags) => choose(() => planCommand(flags)));
 
@@ -92,8 +81,7 @@ function programOf(choose: (run: Run) => void): Command {
     .command('merge')
     .description('merges the results of several runners: load-*.json files or logs of runners')
     .argument('<files...>')
-    .option('--output <file>', 'write the merged result as JSON')
-    .action((files: string[], { output }: { output?: string }) => choose(() => mergeCommand(files, output)));
+    .action((files: string[]) => choose(() => mergeCommand(files)));
 
   program
     .command('accuracy')
@@ -118,14 +106,11 @@ function programOf(choose: (run: Run) => void): Command {
         'k6',
       ]),
     )
-    .option('--screenings <n>', 'screenings of the large tenant', whole, 1_000_000)
-    .option('--rounds <n>', 'number of rounds; the median is reported', whole, 5)
-    .option('--seconds <n>', 'duration of each measurement', above0, 1.5)
     .option('--report-dir <dir>', 'directory for bench.json', 'reports')
-    .action((part: string | undefined, flags: BenchFlags) =>
+    .action((part: string | undefined, { reportDir }: { reportDir: string }) =>
       choose(async ({ tell, signal }) => {
         const { bench } = await import('./bench/command.ts');
-        return unlessAborted(signal, bench(part, flags, tell));
+        return unlessAborted(signal, bench(part, reportDir, tell));
       }),
     );
 
@@ -143,10 +128,9 @@ function programOf(choose: (run: Run) => void): Command {
   program
     .command('install-k6')
     .description('installs k6 into the cache unless it is found, and prints its path')
-    .option('--force', 'install even if k6 is found')
-    .action(({ force }: { force?: boolean }) =>
+    .action(() =>
       choose(async ({ tell, signal }) => {
-        console.log(await unlessAborted(signal, force ? installK6() : ensureK6(tell)));
+        console.log(await unlessAborted(signal, ensureK6(tell)));
         return EXIT.held;
       }),
     );

@@ -115,6 +115,7 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
 
 type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
+const shared = createLimiter(fixedWindow);
 const wide = { maxRequests: 900, maxSeconds: 30 };
 
 /** Admits six pages with screenings in 2 s, and any number of empty ones. */
@@ -143,9 +144,17 @@ const LIMITERS: Readonly<
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
   'recognises a shared limit with a second client': [
-    { behaviour: () => limited(fixedWindow), isShared: true, clients: 2 },
+    { behaviour: () => ({ limits: [() => shared] }), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
+  ],
+  'reports no shared limit because a second client has a smaller one': [
+    {
+      behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : { ...fixedWindow, limit: 5 }),
+      clients: 2,
+    },
+    wide,
+    ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
   'reports a limit that counts items or bytes': [
     { fault: limitedByItems },

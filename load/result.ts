@@ -49,7 +49,6 @@ export interface LoadResult {
   /** Why the result must not be interpreted; false if it may be. */
   readonly void: false | string;
   readonly conformant: boolean;
-  /** Whether the SLO held. */
   readonly held: boolean;
   readonly findings: readonly LoadFinding[];
   readonly summary: readonly string[];
@@ -80,7 +79,6 @@ export function verdictOf({ void: why, held, conformant, capacity, tenants }: Ju
   return held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
 }
 
-/** The verdict in the terminal. */
 export function verdictText(result: Judged): string {
   const [word, status] = verdictOf(result);
   if (result.void !== false) return `VOID: ${result.void}`;

@@ -11,17 +11,10 @@ import { certificateRows } from './certificate.ts';
 import { generatorRow } from './generator.ts';
 import { type Row, serviceRows } from './service.ts';
 
-export interface BenchFlags {
-  readonly screenings: number;
-  readonly rounds: number;
-  readonly seconds: number;
-  readonly reportDir: string;
-}
-
 /** Measures one part or all, and writes bench.json. Returns 0 if every goal is reached, else 1. Throws UsageError. */
 export async function bench(
   part: string | undefined,
-  { screenings, rounds, seconds, reportDir }: BenchFlags,
+  reportDir: string,
   tell: (line: string) => void,
 ): Promise<number> {
   await prepareDirectory(reportDir);
@@ -29,7 +22,7 @@ export async function bench(
   const k6 = wanted('k6') ? await findK6() : undefined;
   if (wanted('k6') && !k6) tell('k6 was not found: its row is left out (npm run load -- install-k6)');
   const rows: Row[] = [
-    ...(wanted('service') ? await serviceRows(screenings, { rounds, seconds, tell }) : []),
+    ...(wanted('service') ? await serviceRows(tell) : []),
     ...(wanted('certify') ? await certificateRows(tell) : []),
     ...(k6 ? [await generatorRow(k6, tell)] : []),
   ];

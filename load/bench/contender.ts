@@ -19,7 +19,6 @@ async function pageOf(name: string, text: string, query: URLSearchParams, values
   return `{"items":[${rows.map(([json]) => String(json)).join(',')}],"links":{}}`;
 }
 
-/** The same page without any checks. */
 const bare = (query: URLSearchParams): Promise<string> =>
   pageOf('bare', `SELECT json ${AFTER_CURSOR}`, query, ['at', 'id', 'size']);
 

@@ -64,7 +64,6 @@ export async function measureThroughput(port: number, request: () => string, sec
   return (sum(counts) * 1_000) / (performance.now() - startedAt);
 }
 
-/** Returns the number of answers. */
 function requestUntil(port: number, request: () => string, until: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket: Socket = connect(port, '127.0.0.1', () => socket.write(request()));
@@ -92,7 +91,6 @@ function requestUntil(port: number, request: () => string, until: number): Promi
   });
 }
 
-/** A GET request on a persistent connection. */
 export const get = (path: string, token?: string): string =>
   `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`;
 

@@ -12,9 +12,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { median } from '../estimate/numbers.ts';
 
+const SCREENINGS = 1_000_000;
 const SMALL = 10_000;
+const [ROUNDS, SECONDS] = [5, 1.5];
 const CURSORS = 500;
-/** Schema of the shared database. */
 const SCHEMA = 'bench';
 
 export interface Row {
@@ -37,15 +38,9 @@ export function rowOf(
   return { name, ratio, goal, reached: isReached(ratio), detail };
 }
 
-interface Plan {
-  readonly rounds: number;
-  readonly seconds: number;
-  readonly tell: (line: string) => void;
-}
+type Tell = (line: string) => void;
 
-/** `screenings`: number of screenings of the large tenant. */
-export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]> {
-  const { rounds, seconds, tell } = plan;
+export async function serviceRows(tell: Tell): Promise<Row[]> {
   await using embedded = await openDatabase('embedded');
   const shared = new URL(embedded.url);
   shared.search = '';
@@ -67,8 +62,8 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
     });
   }
 
-  tell(`${screenings} screenings are stored`);
-  const cursors = await fill(TENANTS.primary, screenings, 0n);
+  tell(`${SCREENINGS} screenings are stored`);
+  const cursors = await fill(TENANTS.primary, SCREENINGS, 0n);
   const smallCursors = await fill(TENANTS.secondTenant, SMALL, 500_000_000n);
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
@@ -83,7 +78,6 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
   const port = Number(new URL(target.baseUrl).port);
   const { primary, secondTenant } = target.clients;
 
-  /** Pages of the reference server, from random cursors of a tenant. */
   async function own(client: Credentials, tenantId: string, some: readonly Cursor[]) {
     const token = await mint(target, client.clientId, client.clientSecret);
     return (size: number): Measure => {
@@ -91,13 +85,13 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
         const query = { from: instantOf(at), to: '9000-01-01T00:00:00Z', pageSize: size, fromId: BigInt(id) };
         return get(pageUrl('', tenantId, query), token);
       };
-      return () => measureThroughput(port, () => request(pick(some)), seconds);
+      return () => measureThroughput(port, () => request(pick(some)), SECONDS);
     };
   }
   const peer = (kind: string, size: number): Measure => {
     const request = ({ at, id, offset }: Cursor): string =>
       get(`/${kind}?${new URLSearchParams({ at, id, offset: String(offset), size: String(size) })}`);
-    return () => measureThroughput(Number(peers.line), () => request(pick(cursors)), seconds);
+    return () => measureThroughput(Number(peers.line), () => request(pick(cursors)), SECONDS);
   };
   const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
@@ -114,14 +108,14 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
         pgbench: () =>
           pgbench(database.url, PAGE.afterScreening, TENANTS.primary, cursors.slice(0, 64), {
             size,
-            seconds,
+            seconds: SECONDS,
           }),
         ...Object.fromEntries(kinds.map((kind) => [kind, peer(kind, size)])),
         ...{ begin: begin(size), end: end(size), small: small(size) },
       },
-      plan,
+      { tell },
     );
-    const detail = { screenings, pageSize: size, connections: 8, rounds };
+    const detail = { screenings: SCREENINGS, pageSize: size, connections: 8, rounds: ROUNDS };
     const against = (name: string, other: string, goal: number, one = 'own'): Row[] =>
       rowAtLeast(`pages of ${size}${name}`, rate(one), rate(other), goal, detail);
     return [
@@ -131,14 +125,14 @@ export async function serviceRows(screenings: number, plan: Plan): Promise<Row[]
       ...against(' against what is written first (objects, JSON.stringify, express)', 'first', 5),
       ...against(' against node:http with constant octets', 'constant', 0.15),
       ...against(': the last tenth against the first', 'begin', 1 / 1.2, 'end'),
-      ...against(`: ${screenings} screenings against 10000`, 'small', 1 / 1.2),
+      ...against(`: ${SCREENINGS} screenings against 10000`, 'small', 1 / 1.2),
     ];
   }
   return [
     ...(await pageRows(100)),
     ...(await pageRows(1_000)),
-    ...(await tokenRow(port, primary, plan)),
-    await guessRow(port, primary.clientId, plan),
+    ...(await tokenRow(port, primary, tell)),
+    await guessRow(port, primary.clientId),
   ];
 }
 
@@ -155,7 +149,6 @@ const tokenForm = (client: Credentials): URLSearchParams =>
 
 const pick = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)]!;
 
-/** The instant of decimal seconds. */
 function instantOf(at: string): string {
   const [whole = '0', fraction = '0'] = at.split('.');
   return new Date(Number(whole) * 1_000).toISOString().replace('.000Z', `.${fraction}Z`);
@@ -164,7 +157,7 @@ function instantOf(at: string): string {
 /** Interleaves the measurements over all rounds, so that drift affects them equally; returns the median of each. */
 export async function measureMedians(
   measures: Readonly<Record<string, Measure>>,
-  { rounds, tell }: Pick<Plan, 'rounds' | 'tell'>,
+  { rounds = ROUNDS, tell = () => {} }: { readonly rounds?: number; readonly tell?: Tell },
 ) {
   const taken = new Map<string, number[]>();
   for (let round = 0; round < rounds; round += 1) {
@@ -181,25 +174,25 @@ export async function measureMedians(
 const rowAtLeast = (name: string, one: number, other: number, goal: number, detail: Row['detail']): Row[] =>
   Number.isNaN(other) ? [] : [rowOf(name, one / other, goal, { ...detail, one, other })];
 
-async function tokenRow(port: number, client: Credentials, plan: Plan): Promise<Row[]> {
+async function tokenRow(port: number, client: Credentials, tell: Tell): Promise<Row[]> {
   const form = tokenForm(client).toString();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const sign = async (): Promise<number> => {
-    const until = performance.now() + plan.seconds * 1_000;
+    const until = performance.now() + SECONDS * 1_000;
     let signed = 0;
     for (; performance.now() < until; signed += 1) {
       await new SignJWT({ sub: 'x' }).setProtectedHeader({ alg: 'ES256' }).sign(privateKey);
     }
-    return signed / plan.seconds;
+    return signed / SECONDS;
   };
-  const mint: Measure = async () => measureThroughput(port, () => post('/oauth/token', form), plan.seconds);
-  const rate = await measureMedians({ mint, sign }, plan);
-  const detail = { rounds: plan.rounds };
+  const mint: Measure = async () => measureThroughput(port, () => post('/oauth/token', form), SECONDS);
+  const rate = await measureMedians({ mint, sign }, { tell });
+  const detail = { rounds: ROUNDS };
   return rowAtLeast('tokens against signatures alone', rate('mint'), rate('sign'), 0.4, detail);
 }
 
 /** An unknown client and a wrong secret must take the same time, so that timing does not reveal client ids. */
-async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row> {
+async function guessRow(port: number, clientId: string): Promise<Row> {
   const guess = async (id: string): Promise<number> => {
     const sentAt = performance.now();
     const body = tokenForm({ clientId: id, clientSecret: 'wrong' });
@@ -208,7 +201,7 @@ async function guessRow(port: number, clientId: string, plan: Plan): Promise<Row
   };
   const rate = await measureMedians(
     { unknown: () => guess('nobody'), wrong: () => guess(clientId) },
-    { ...plan, rounds: 30, tell: () => {} },
+    { rounds: 30 },
   );
   const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
   const alike = (ratio: number): boolean => ratio <= 1.1 && ratio >= 1 / 1.1;

@@ -1,5 +1,5 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
 import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
@@ -7,9 +7,10 @@ import type { Finding } from '../k6/lib/judge.ts';
 import { shortfall } from '../estimate/random.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
+import { brokenThresholds } from '../scenarios/format.ts';
 import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } from '../result.ts';
 
-interface Part extends Omit<ScenarioSummary, 'thresholds'> {
+interface Part extends Omit<ScenarioSummary, 'thresholds'>, Pick<LoadResult, 'thresholds'> {
   /** Why the part must not be interpreted. */
   readonly void?: string | false | undefined;
   /** Whether the SLO held; absent for runners, which do not judge. */
@@ -28,19 +29,20 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
     const parsed: Parsed = parseJson(candidate) ?? {};
     const { latency, shared, schedulerLagP99Ms, held, durationMs = 0, seconds = durationMs / 1000 } = parsed;
     const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
+    const { void: why, thresholds } = parsed;
     if (!latency && !parsed.counts) continue;
     const records = lines.flatMap((line) => readRecord(line) ?? []);
     const known = (parsed.findings ?? []).flatMap(({ id, failures }) =>
       failures.map(({ message }) => ({ id, message })),
     );
     const findings = [...records.filter((one) => one.kind === 'finding'), ...known];
-    return { seconds, counts, findings, latency, void: parsed.void, held, shared, schedulerLagP99Ms };
+    return { seconds, counts, findings, latency, void: why, held, thresholds, shared, schedulerLagP99Ms };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
 }
 
 /** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
-export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
+export async function mergeCommand(files: readonly string[]): Promise<number> {
   const parts = await Promise.all(files.map(readPart));
   const merged = mergeParts(parts);
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
@@ -48,12 +50,11 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
   const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate } = merged;
   const judged = { void: merged.void ?? false, conformant: correct, held: merged.held };
-  if (output)
-    await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
     `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );
   for (const { id, failures } of findings) console.log(`  ${id}: ${failures[0]?.message ?? ''}`);
+  for (const broken of merged.broken) console.log(`  ${broken}`);
   console.log(verdictText(judged));
   return exitStatus(judged);
 }
@@ -64,6 +65,7 @@ export function mergeParts(parts: readonly Part[]) {
   const countOf = (name: string): number => sum(parts.map(({ counts }) => counts[name] ?? 0));
   const counts: Part['counts'] = Object.fromEntries(names.map((name) => [name, countOf(name)]));
   const latencies = parts.flatMap(({ latency }) => latency ?? []);
+  const most = (of: (one: (typeof latencies)[number]) => number): number => largest(latencies.map(of), 0);
   const shared = runOf(parts);
   // The planned duration of a shared run excludes setup and the last answers.
   const seconds = shared?.seconds ?? largest(parts.map((part) => part.seconds));
@@ -73,6 +75,10 @@ export function mergeParts(parts: readonly Part[]) {
   const unsent = due - requests;
   const errorRate = due === 0 ? 1 : (countOf('errors') + countOf('limited') + unsent) / due;
   const isInTime = countOf('late') + unsent <= LATE_SHARE * due;
+  const keepsSlo = shared
+    ? isInTime && errorRate <= shared.errorRate
+    : parts.every((part) => part.held !== false);
+  const broken = parts.flatMap(({ thresholds }) => brokenThresholds(thresholds));
   return {
     parts: parts.length,
     seconds,
@@ -80,22 +86,16 @@ export function mergeParts(parts: readonly Part[]) {
     requests,
     requestsPerSecond: seconds > 0 ? requests / seconds : 0,
     /** The highest quantiles of a part: those of all requests are not higher. */
-    p50Ms: largest(
-      latencies.map((one) => one.p50Ms),
-      0,
-    ),
-    p99Ms: largest(
-      latencies.map((one) => one.p99Ms),
-      0,
-    ),
+    p50Ms: most(({ p50Ms }) => p50Ms),
+    p99Ms: most(({ p99Ms }) => p99Ms),
     errorRate,
-    /** Whether the SLO of the shared run held; without one, whether that of every part did. */
-    held: shared ? isInTime && errorRate <= shared.errorRate : parts.every((part) => part.held !== false),
+    broken: [...new Set(broken)],
+    /** Whether the SLO of the shared run held, or without one that of every part; and the thresholds of every part. */
+    held: keepsSlo && broken.length === 0,
     void: parts.find((part) => part.void)?.void ?? (shared && voidReason(parts, shared, counts)),
   };
 }
 
-/** Returns the shared run; undefined for independent parts. */
 function runOf(parts: readonly Part[]): SharedPart | undefined {
   const shared = parts.flatMap((part) => part.shared ?? []);
   if (shared.length === 0) return undefined;

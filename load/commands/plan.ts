@@ -1,29 +1,33 @@
 /**
  * `npm run load -- plan`: computes requests, utilisation, waiting times, replicas and cost from a measured capacity.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { linesOf, median } from '../estimate/numbers.ts';
-import type { Assumptions } from '../plan/demand.ts';
-import { type Measured, plan, type Plan } from '../plan/plan.ts';
-import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
+import { readFile } from 'node:fs/promises';
+import { bisect, linesOf, median } from '../estimate/numbers.ts';
+import { type Assumptions, meanPages } from '../plan/demand.ts';
+import { type Measured, plan } from '../plan/plan.ts';
+import {
+  type CapacityFigure,
+  EXIT,
+  type LoadResult,
+  type TenantsCarried,
+  type TenantsFigure,
+} from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { markup } from '../../certify/render/markup.ts';
-import { loadPage } from '../report/write.ts';
-import { plot } from '../report/plot.ts';
 
-export interface PlanFlags extends Omit<Assumptions, 'tokenPrice' | 'pollSpread'> {
+export interface PlanFlags extends Omit<
+  Assumptions,
+  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
+> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
   readonly pollSpread?: number;
   readonly measuredReplicas: number;
-  readonly html: string;
   readonly json?: boolean;
 }
 
 /**
- * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
+ * Prints the plan. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
  * measured, or the capacity is unconfirmed or measured with wrong answers. Throws UsageError.
  */
 export async function planCommand(flags: PlanFlags): Promise<number> {
@@ -51,6 +55,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
   const cheaper = pollMs === undefined || measured.server !== 'capacity' ? 1 : pageMs / pollMs;
+  const prices = alone
+    ? pricesBy(alone, measured.backfillWork, result.pageSize)
+    : { emptyPrice: 1, itemPrice: Math.max(0, cheaper - 1) / result.pageSize };
   const planned = plan(
     {
       ...measured,
@@ -58,7 +65,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       saturation: measured.saturation * cheaper,
       backfillWork: pollMs ? ((1000 / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
-    { ...flags, tokenPrice, pollSpread },
+    { ...flags, tokenPrice, ...prices, pollSpread },
   );
   const warnings = linesOf(
     ...objections(result, figure),
@@ -78,9 +85,6 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
           ...warnings.map((warning) => `warning: ${warning}`),
         ].join('\n'),
   );
-  await mkdir(dirname(flags.html), { recursive: true });
-  await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
-  if (!flags.json) console.log(`  ${flags.html}`);
   if (planned.carried === undefined || objections(result, figure).length > 0) return EXIT.void;
   return planned.carried ? EXIT.held : EXIT.broken;
 }
@@ -117,6 +121,7 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
     clientQuota: quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
     pageSize: result.pageSize,
     p99Ms: figure.slo.p99Ms,
+    of: 'pages',
     replicas,
   };
 }
@@ -139,9 +144,30 @@ function measuredByTenants(
     workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
     pageSize: result.pageSize,
     p99Ms: slo.p99Ms,
+    of: 'polls',
     replicas,
     backfillWork: beside?.backfillPageMs && beside.backfillPageMs.p50 / pageMs,
+    arePricesUnknown: beside?.backfillPageMs === undefined,
   };
+}
+
+/**
+ * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
+ * back-fill, every page costs as much as a measured one.
+ */
+export function pricesBy(
+  { pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>,
+  backfillWork = 1,
+  pageSize: number,
+) {
+  const [screenings] = bisect(
+    pagesPerPoll * pageSize,
+    30,
+    (mean) => meanPages(mean, pageSize) < pagesPerPoll,
+  );
+  const perPage = screenings / Math.max(1, pagesPerPoll);
+  const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
+  return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };
 }
 
 /** A queue keeps its p99 up to about this share of its saturation. */
@@ -167,26 +193,4 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
   } catch {
     throw new UsageError(`${file}: not a result of \`npm run load -- ${scenarios.join(' or ')}\``);
   }
-}
-
-function planHtml(planned: Plan, { target }: LoadResult): string {
-  const { carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
-  const carries = peak / utilisation;
-  const level = { at: carries, name: `${carries.toPrecision(3)}/s` };
-  const load = years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants] as const);
-  const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
-${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
-${plot('Load at the peak by year', 'years from now', 'requests per second', { 'load at the peak': load }, { level })}
-<h2>Arithmetic</h2>
-<ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
-  return loadPage(
-    'plan',
-    target,
-    carried === undefined
-      ? ['Not measured', 'untested']
-      : carried
-        ? ['Carried', 'pass']
-        : ['Not carried', 'fail'],
-    body,
-  );
 }

@@ -67,13 +67,8 @@ export async function scenarioCommand(
     signal,
   );
   if (flags.kubernetes) {
-    const files = await writeKubernetes(
-      name,
-      session,
-      flags,
-      flags.kubernetes,
-      flags.parallelism ?? PARALLELISM,
-    );
+    const { kubernetes, parallelism = PARALLELISM } = flags;
+    const files = await writeKubernetes(name, session, flags, kubernetes, parallelism);
     console.log(files.join('\n'));
     return 0;
   }
@@ -101,12 +96,8 @@ function checkFlags(flags: ScenarioFlags): void {
     throw new UsageError(`--chaos needs time for outages: give --duration ${LEAST_SECONDS}s or more`);
 }
 
-async function namedTarget({
-  target: file,
-  baseUrl,
-  authUrl,
-  clientId,
-}: ScenarioFlags): Promise<Target | undefined> {
+async function namedTarget(flags: ScenarioFlags): Promise<Target | undefined> {
+  const { target: file, baseUrl, authUrl, clientId } = flags;
   if (!file && !baseUrl && !authUrl && !clientId) return undefined;
   if (!file) {
     if (!baseUrl || !authUrl || !clientId)

@@ -87,7 +87,6 @@ async function makeArchive(k6: string, script: string, config: LoadConfig): Prom
   return await readFile(tar);
 }
 
-/** The user of k6's image. */
 const K6_USER = 12_345;
 /** A restricted pod (Pod Security Standards) without access to the cluster's API. */
 const RESTRICTED = {
@@ -151,7 +150,8 @@ for pod in $(kubectl get pods -l k6_cr=${name},runner=true -o name); do kubectl 
 npm run load -- merge *.log
 \`\`\`
 
-\`merge\` needs every part of this run once, and compares the merged result with the SLO; it has a scenario's exit status.
+\`merge\` needs every part of this run once: the SLO must hold for all together, and the thresholds of every part. It has a
+scenario's exit status.
 Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the secret \`${name}\`.
 `;
 }

@@ -2,20 +2,8 @@
  * The capacity search: runs independent steps of Poisson arrivals, chooses each rate from the verdicts so far, and
  * confirms the figure with a longer run. Independent of k6: a step is a function, so that tests can simulate targets.
  */
-import {
-  atOneRate,
-  confirmedUnless,
-  Evidence,
-  type Figure,
-  FIGURES,
-  type Found,
-  type HowToRun,
-  ordered,
-  type Prediction,
-  type RunStep,
-  type SearchSettings,
-  secondsOf,
-} from './figures.ts';
+import { atOneRate, confirmedUnless, Evidence, FIGURES, ordered, secondsOf } from './figures.ts';
+import type { Figure, Found, HowToRun, Prediction, RunStep, SearchSettings } from './figures.ts';
 import { ascending, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { confirmQuota, longestWait, QUOTA } from './quota.ts';

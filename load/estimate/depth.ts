@@ -98,7 +98,6 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
     likelyCause,
     /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */
     ratios: { deep: ratio(deep), long: ratio(long(false)), settled: ratio(long(true)) },
-    /** Latency of an empty page. */
     emptyMs,
     /** Median latency over depth, whatever its cause. */
     points: Array.from({ length: BINS }, (_, bin) => {

@@ -3,17 +3,11 @@ import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
-import {
-  banning,
-  type Behaviour,
-  limited,
-  punishing,
-  server,
-  stepsAgainst,
-  type VirtualTarget,
-} from '../zoo/targets.ts';
+import * as zoo from '../zoo/targets.ts';
+import { growthOf } from '../scenarios/chaos.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
+import { compareFullPages } from './full-pages.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
@@ -23,7 +17,7 @@ const exponentialService = (workers: number, serviceMs: number) =>
 
 test('measures saturation only while the queue grows', async () => {
   const samplesAt = async (rate: number) =>
-    (await stepsAgainst(server({ service: exponentialService(2, 10) }, 3), 3)(rate, 10)).samples;
+    (await zoo.stepsAgainst(zoo.server({ service: exponentialService(2, 10) }, 3), 3)(rate, 10)).samples;
   const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
   expect(saturation(quiet, 10)).toBeUndefined();
   expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
@@ -31,19 +25,18 @@ test('measures saturation only while the queue grows', async () => {
   expect(judgeStep(120, 10, quiet, SLO).held).toBe(true);
 });
 
-const NEAR = { rttMs: 1, jitterMs: 0.3 };
-const probe = (behaviour: Behaviour, maxSeconds = 60, network = NEAR) =>
-  identifyLimiter(probeVirtually(server(behaviour), network, { maxRequests: 2000, maxSeconds }, 1));
-
-test('limiter: reports cannot-tell if timing is less certain than the interval between tokens', () => {
-  const bucket = limited({ kind: 'token-bucket', limit: 200, windowMs: 1000, burst: 100 });
-  expect(probe(bucket, 120, { rttMs: 40, jitterMs: 15 }).kind).toBe('cannot-tell');
-});
-
 for (const kind of LIMITER_KINDS)
   test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
-    for (const phaseMs of [0, 4_000, 16_000])
-      expect(probe(limited({ kind, limit: 60, windowMs: 20_000, phaseMs }), 8).kind).toBe('cannot-tell');
+    for (const phaseMs of [0, 4_000, 16_000]) {
+      const target = zoo.server(zoo.limited({ kind, limit: 60, windowMs: 20_000, phaseMs }));
+      const probed = probeVirtually(
+        target,
+        { rttMs: 1, jitterMs: 0.3 },
+        { maxRequests: 2000, maxSeconds: 8 },
+        1,
+      );
+      expect(identifyLimiter(probed).kind).toBe('cannot-tell');
+    }
   });
 
 test('merge: counts unsent requests as failed, and judges the SLO by the number of late requests', () => {
@@ -59,11 +52,15 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   const alone = (p99Ms: number) => ({ seconds: 10, latency: { requests: 50, p50Ms: 20, p99Ms }, counts: {} });
   expect(mergeParts([alone(90), alone(70)])).toMatchObject({ requests: 100, p50Ms: 20, p99Ms: 90 });
   expect(mergeParts([alone(90), { ...alone(70), held: false }]).held).toBe(false);
+  const thresholds = { 'unauthenticated count<1': false, 'page_ms p(99)<500': true };
+  const broken = ['threshold broken: unauthenticated count<1'];
+  expect(mergeParts([alone(90), { ...alone(70), thresholds }])).toMatchObject({ held: false, broken });
 });
 
 const search = (steps: RunStep, more: object = {}) =>
   new Search(steps, { ...SEARCH_DEFAULTS, slo: SLO, startRate: 20, ...more }).find();
-const searchOf = (behaviour: Behaviour, more?: object) => search(stepsAgainst(server(behaviour, 1), 1), more);
+const searchOf = (behaviour: zoo.Behaviour, more?: object) =>
+  search(zoo.stepsAgainst(zoo.server(behaviour, 1), 1), more);
 
 test('capacity: reports none-found if the highest rate holds', async () => {
   const service = { workers: 100, serviceMs: 1, distribution: 'deterministic' } as const;
@@ -73,22 +70,19 @@ test('capacity: reports none-found if the highest rate holds', async () => {
 
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
-  const rest = server({ service: exponentialService(4, 20) }, 1);
-  const cold: VirtualTarget = (atMs) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
-  const found = await search(stepsAgainst(cold, 1), { startRate: 10 });
+  const rest = zoo.server({ service: exponentialService(4, 20) }, 1);
+  const cold: zoo.VirtualTarget = (atMs) => ({
+    status: 200,
+    latencyMs: rest(atMs).latencyMs + delayMs(atMs),
+  });
+  const found = await search(zoo.stepsAgainst(cold, 1), { startRate: 10 });
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);
 });
 
-test('capacity: reports the length of a ban, and no ban if rejected requests count', async () => {
-  const banned = await searchOf({ limits: [banning(60, 5000, 20_000)] });
-  expect(banned).toMatchObject({ confirmed: true, limitedBy: 'quota' });
-  expect(Math.abs(banned.banSeconds! / 20 - 1)).toBeLessThan(0.1);
-  expect(banned.interval[0]).toBeLessThan(8.1);
-  expect(banned.interval[1]).toBeGreaterThan(8.1);
-  const counting = await searchOf({ limits: [punishing(10, 20)] });
-  expect(counting.banSeconds).toBeUndefined();
-  expect(counting.confirmed).toBe(false);
+test('capacity: reports no ban if rejected requests count', async () => {
+  const counting = await searchOf({ limits: [zoo.punishing(10, 20)] });
+  expect(counting).toMatchObject({ banSeconds: undefined, confirmed: false });
 });
 
 test('limiter: a kind has to predict 95 % of the later answers', () => {
@@ -98,13 +92,13 @@ test('limiter: a kind has to predict 95 % of the later answers', () => {
 
 test('capacity: answers that exclude no errors do not suffice for a single rate', async () => {
   const at = (rate: number) =>
-    new Search(stepsAgainst(server({}), 1), { ...SEARCH_DEFAULTS, slo: SLO }).check(rate);
+    new Search(zoo.stepsAgainst(zoo.server({}), 1), { ...SEARCH_DEFAULTS, slo: SLO }).check(rate);
   expect(await at(6)).toMatchObject({ confirmed: true, requestsPerSecond: 6 });
   expect(await at(3)).toMatchObject({ confirmed: false });
 });
 
 test('capacity: one void step does not affect the others', async () => {
-  const right = stepsAgainst(server({ service: exponentialService(3, 20) }, 2), 2);
+  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(3, 20) }, 2), 2);
   let steps = 0;
   const found = await search(async (rate, seconds) => {
     steps += 1;
@@ -116,7 +110,7 @@ test('capacity: one void step does not affect the others', async () => {
 });
 
 test('capacity: confirms no figure if every step is void', async () => {
-  const right = stepsAgainst(server({ service: exponentialService(1, 400) }, 2), 2);
+  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(1, 400) }, 2), 2);
   const found = await search(async (rate, seconds) => ({
     ...(await right(rate, seconds)),
     void: 'the machine is busy',
@@ -130,6 +124,29 @@ test('counts redirects as failed', () => {
   const sample = { latencyMs: 5, serviceMs: 5, status: 302 };
   const samples = Array.from({ length: 600 }, (_, index) => ({ dueMs: index * 10, ...sample }));
   expect(judgeStep(100, 6, samples, SLO).verdict).toBe('breaks');
+});
+
+test('a limit of items a little below that of requests is not reported as one of requests', async () => {
+  const unitOf = (fullPages: number, requests: number, fromRest?: number) =>
+    compareFullPages(async (isFull, count) => {
+      const most = isFull ? Math.min(fullPages, requests) : requests;
+      return { admitted: Math.min(count, most), isRejected: count > most, items: 1000, bytes: 250_000 };
+    }, fromRest);
+  expect(await unitOf(50, 60)).toMatchObject({ unit: 'cannot-tell', emptyAdmitted: 60 });
+  expect(await unitOf(30, 60)).toMatchObject({ unit: 'items-or-bytes' });
+  expect(await unitOf(70, 60)).toMatchObject({ unit: 'requests' });
+  // Pages that are read for longer than a window are admitted in two of them.
+  expect(await unitOf(60, 120, 60)).toMatchObject({ unit: 'requests' });
+  expect(await unitOf(50, 120, 60)).toMatchObject({ unit: 'cannot-tell', emptyAdmitted: 60 });
+});
+
+test('chaos: metrics of the server grow if they exceed the second quarter in the last one of a long run', () => {
+  const growth = (length: number, memory: (share: number) => number) =>
+    growthOf(Array.from({ length }, (_, index) => [memory(index / length), 8, 30])).flat;
+  // A process grows while it warms up.
+  expect(growth(120, (share) => (share < 0.25 ? 60 : 100))).toBe(true);
+  expect(growth(120, (share) => 100 + 200 * share)).toBe(false);
+  expect(growth(119, (share) => 100 + 200 * share)).toBe(true);
 });
 
 test('judges a share by significance instead of a quantile of few samples', () => {

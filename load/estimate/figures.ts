@@ -61,14 +61,9 @@ export class Evidence {
   counted = (): number => this.sum((step) => step.counted);
   lowest = (): number => smallest(this.#steps.map((step) => step.offered));
 
-  /** The joint verdict. */
   verdict(): Verdict {
-    return verdictOf(
-      this.sum((step) => step.late),
-      this.failures(),
-      this.counted(),
-      this.slo,
-    );
+    const late = this.sum((step) => step.late);
+    return verdictOf(late, this.failures(), this.counted(), this.slo);
   }
 
   /** The joint verdict of all steps at rates in [from, to]. */
@@ -174,7 +169,6 @@ export interface HowToRun {
   readonly pauseSeconds?: number;
 }
 
-/** Runs one step at a rate for some seconds. */
 export type RunStep = (requestsPerSecond: number, seconds: number, how?: HowToRun) => Promise<StepRun>;
 
 export interface SearchSettings {
@@ -183,7 +177,6 @@ export interface SearchSettings {
   readonly maxRate: number;
   /** Factor of the length of all steps. */
   readonly thoroughness: number;
-  /** Receives progress messages. */
   readonly tell?: (line: string) => void;
 }
 
@@ -222,7 +215,6 @@ export interface Quota {
 export interface Prediction {
   readonly requestsPerSecond: number;
   readonly seconds: number;
-  /** The predicted outcome of each request, for the report. */
   readonly what: string;
   readonly asPredicted: number;
   readonly requests: number;
@@ -233,11 +225,9 @@ export interface Found {
   readonly requestsPerSecond: number;
   readonly interval: readonly [low: number, high: number];
   readonly limitedBy: 'quota' | 'saturation' | 'none-found';
-  /** How the figure was obtained. */
   readonly basis: 'bisection' | 'quota' | 'highest-tried' | 'no-rate' | 'one-rate';
   /** Whether the figure predicted a run that it was not computed from. */
   readonly confirmed: boolean;
-  /** Why it is not confirmed. */
   readonly unconfirmed?: string | undefined;
   readonly prediction?: Prediction | undefined;
   /** Offered rate from which throughput drops below the rate that held, and that throughput. */

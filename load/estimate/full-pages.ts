@@ -4,21 +4,23 @@
 const FULL_PAGES = 100;
 /** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */
 export const FULL = { more: 1.5 };
+/** The limit counts requests if at most this many more empty pages are admitted than full ones. */
+const ALIKE = 1;
 
 /** Pages that one client read in succession, until one was rejected. */
 export interface PagesRead {
   readonly admitted: number;
   readonly isRejected: boolean;
-  /** Retry-After of the rejection. */
   readonly retryAfterSeconds?: number | undefined;
-  /** Content of a page. */
   readonly items: number;
   readonly bytes: number;
 }
 
 export interface FullPages extends PagesRead {
   /** What the limit counts: requests, if it rejects empty pages as early as full ones. Absent without a rejection. */
-  readonly unit?: 'requests' | 'items-or-bytes';
+  readonly unit?: 'requests' | 'items-or-bytes' | 'cannot-tell';
+  /** Number of empty pages that were admitted after a rejection of full ones. */
+  readonly emptyAdmitted?: number;
 }
 
 /** Only a limiter that was identified, or is absent, rejects the same number of pages each time. */
@@ -29,8 +31,8 @@ export const MOST_PAGES = FULL_PAGES + Math.ceil(FULL.more * FULL_PAGES);
 
 /**
  * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
- * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill. Undefined if
- * it admitted no full page.
+ * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill; pages read in
+ * succession may last longer than a window. Undefined if it admitted no full page.
  */
 export async function compareFullPages(
   read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
@@ -39,8 +41,12 @@ export async function compareFullPages(
   const full = await read(true, FULL_PAGES, 0);
   if (!full || full.admitted === 0 || full.items === 0) return undefined;
   if (!full.isRejected) return full;
+  const alike = full.admitted + ALIKE;
+  if (fromRest <= alike) return { ...full, unit: 'requests' };
   const count = Math.ceil(FULL.more * full.admitted);
-  if (count > fromRest) return { ...full, unit: 'requests' };
   const empty = await read(false, count, full.retryAfterSeconds ?? 0);
-  return empty && { ...full, unit: empty.isRejected ? 'requests' : 'items-or-bytes' };
+  if (!empty) return undefined;
+  const emptyAdmitted = Math.min(empty.admitted, fromRest);
+  const unit = emptyAdmitted <= alike ? 'requests' : emptyAdmitted < count ? 'cannot-tell' : 'items-or-bytes';
+  return { ...full, unit, emptyAdmitted };
 }

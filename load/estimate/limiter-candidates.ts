@@ -30,7 +30,6 @@ interface Evaluation {
   readonly settings: LimiterSettings;
   /** Sum of the contradictions, in requests; continuous, so that a search can descend along it. */
   readonly distance: number;
-  /** Number of answers that contradict the settings. */
   readonly misses: number;
 }
 
@@ -118,7 +117,6 @@ function startsOf(seen: readonly Observation[], releases: readonly Release[]): L
   return [...windows, ...counters, ...logs, ...buckets];
 }
 
-/** The candidates with the smallest distance. */
 function bestStarts(seen: readonly Observation[], starts: readonly LimiterSettings[]): Evaluation[] {
   let best: Evaluation[] = [];
   for (const settings of starts) {

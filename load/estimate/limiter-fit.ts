@@ -7,7 +7,7 @@ import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
-import { median } from './numbers.ts';
+import { median, rounded } from './numbers.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
 
@@ -39,22 +39,18 @@ export interface LimiterFinding {
   readonly fromRest?: { readonly admitted: number; readonly seconds: number } | undefined;
   /** Independent of a model: rate admitted under constant overload. */
   readonly longRunPerSecond?: number | undefined;
-  /** Policy declared by RateLimit headers. */
   readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
-  readonly scope?: 'client' | 'shared' | undefined;
-  /** Full pages in succession, from rest. */
+  readonly scope?: 'client' | 'shared' | 'cannot-tell' | undefined;
   readonly fullPages?: FullPages | undefined;
   readonly requests: number;
-  /** Duration of the probe. */
   readonly watchedSeconds: number;
   /** If the kind cannot be told: those that fit, the best one first. */
   readonly alternatives: readonly LimiterKind[];
-  /** Share of the answers that each kind explains. */
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
 }
 
@@ -82,7 +78,9 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     watchedSeconds,
     ...waits,
     fromRest:
-      first > 0 ? { admitted: first, seconds: round((seen[first]!.atMs - seen[0]!.atMs) / 1000) } : undefined,
+      first > 0
+        ? { admitted: first, seconds: rounded((seen[first]!.atMs - seen[0]!.atMs) / 1000) }
+        : undefined,
     longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
@@ -112,8 +110,8 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
   const [lowMs, highMs] = winner.windowMs;
-  const perSecond = (ms: number): number => round((limit * 1000) / ms);
-  const seconds = (ms: number): number => round(ms / 1000);
+  const perSecond = (ms: number): number => rounded((limit * 1000) / ms);
+  const seconds = (ms: number): number => rounded(ms / 1000);
   const isBucket = kind === 'token-bucket';
   const [low, high] = isBucket ? [highMs, lowMs].map(perSecond) : [lowMs, highMs].map(seconds);
   const figures = {
@@ -132,15 +130,13 @@ function uncertainty(seen: readonly Observation[]): number {
   return (admitted * median(seen.map(({ slackMs }) => slackMs))) / (seen.at(-1)!.atMs - seen[0]!.atMs);
 }
 
-const round = (value: number): number => Number(value.toPrecision(4));
-
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRunRate(pressed: readonly Observation[]): number | undefined {
   const admitted = pressed.filter(({ ok }) => ok).length;
   if (admitted < LEAST_ADMITTED || admitted === pressed.length) return undefined;
   const decisions = pressed.map(({ atMs, ok }) => ({ ok, atMs: atMs - pressed[0]!.atMs }));
   const { perSecond, settled } = quotaOf(decisions, decisions.at(-1)!.atMs);
-  return settled ? round(perSecond) : undefined;
+  return settled ? rounded(perSecond) : undefined;
 }
 
 /**
@@ -179,7 +175,7 @@ function judgeRetryAfter(
     (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
   return {
-    retryAfter: { waits, longEnough, worstShortSeconds: round(worstShortSeconds) },
+    retryAfter: { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) },
     retryAfterHonest: !isTooShort,
   };
 }

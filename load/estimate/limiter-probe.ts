@@ -25,7 +25,6 @@ export interface Reply {
   readonly sentMs: number;
   readonly rttMs: number;
   readonly ok: boolean;
-  /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
 }
 

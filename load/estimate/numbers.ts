@@ -42,6 +42,10 @@ export function bisect(high: number, rounds: number, isBelow: (at: number) => bo
   return [from, to];
 }
 
-/** The lines that are there. */
+export const percent = (share: number, digits = 1): string => `${(share * 100).toFixed(digits)} %`;
+
+/** With four significant digits. */
+export const rounded = (value: number): number => Number(value.toPrecision(4));
+
 export const linesOf = (...lines: readonly (string | false | undefined)[]): string[] =>
   lines.filter((line) => typeof line === 'string');

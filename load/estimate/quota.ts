@@ -2,17 +2,8 @@
  * Quotas: the rate that a limiter admits in the long run, measured under overload. A quota is confirmed only if it
  * predicts which share of the requests is rejected just below it and far above it.
  */
-import {
-  confirmedUnless,
-  type Figure,
-  ordered,
-  type HowToRun,
-  type Prediction,
-  type Quota,
-  type SearchSettings,
-  type secondsOf,
-  type StepRun,
-} from './figures.ts';
+import { confirmedUnless, ordered } from './figures.ts';
+import type { Figure, HowToRun, Prediction, Quota, SearchSettings, secondsOf, StepRun } from './figures.ts';
 import { poissonArrivals } from './random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
@@ -248,7 +239,6 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
 
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 
-/** Offers a rate for some seconds. */
 type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
 
 /** The quota; or, if a higher rate than the quota is admitted unless requests are rejected, the length of the ban. */

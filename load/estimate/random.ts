@@ -11,7 +11,6 @@ export function randomSource(seed: number): () => number {
   };
 }
 
-/** An exponentially distributed number with the given mean. */
 export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
 
 /**

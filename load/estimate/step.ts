@@ -30,7 +30,6 @@ export interface Sample {
   readonly serviceMs: number;
   /** HTTP status; 0 without an answer. */
   readonly status: number;
-  /** Retry-After of a 429, if present. */
   readonly retryAfterSeconds?: number | undefined;
   readonly policy?: RatePolicy | undefined;
 }
@@ -42,7 +41,6 @@ export const LATE_SHARE = 0.01;
 
 export interface Slo {
   readonly p99Ms: number;
-  /** Share of requests that may fail, such as 0.001. */
   readonly errorRate: number;
 }
 

@@ -24,7 +24,6 @@ import type { SimulatedSettings } from '../zoo/server.ts';
 const run = promisify(execFile);
 const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
 
-/** Runs a script with k6 directly. */
 async function byHand(
   k6: string,
   at: string,

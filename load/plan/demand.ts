@@ -1,4 +1,5 @@
 /** The demand of tenants: polls, pages, tokens. */
+import { rounded } from '../estimate/numbers.ts';
 
 /** What is assumed about the tenants and the operation, with the names of the flags of `plan`; times in seconds. */
 export interface Assumptions {
@@ -9,8 +10,10 @@ export interface Assumptions {
   readonly screeningsPerDay: number;
   readonly pageSize: number;
   readonly tokenLifetime: number;
-  /** The cost of a token call in pages. */
+  /** The costs of a token call, an empty page and each screening on a page, in pages as measured. */
   readonly tokenPrice: number;
+  readonly emptyPrice: number;
+  readonly itemPrice: number;
   /** The busiest hour's screenings as a multiple of the mean; the number of polls stays the same. */
   readonly peakFactor: number;
   /** Share of the requests that are repeated. */
@@ -21,10 +24,8 @@ export interface Assumptions {
   readonly rowBytes: number;
   /** Maximum utilisation of a replica at the peak. */
   readonly utilisation: number;
-  /** Additional replicas, as many as may fail. */
   readonly spare: number;
   readonly outage: number;
-  /** Yearly growth of tenants. */
   readonly growth: number;
   readonly costPerReplica?: number;
 }
@@ -46,22 +47,35 @@ export function demandOf(assumed: Assumptions) {
   const renewal = Math.ceil(usable / poll) * poll;
   const tokensPerPoll = poll / renewal;
   const tokenPages = tokensPerPoll * tokenPrice;
-  const rate = (pagesEach: number): number => (polls * (pagesEach + tokenPages)) / (1 - retries);
-  const [requests, peak] = [rate(pages), rate(pagesAtPeak)];
+  const [work, workAtPeak] = [
+    workOf(pages, screenings, assumed),
+    workOf(pagesAtPeak, screeningsAtPeak, assumed),
+  ];
+  const rate = (workEach: number): number => (polls * (workEach + tokenPages)) / (1 - retries);
+  const [requests, peak] = [rate(work), rate(workAtPeak)];
   return {
     ...{ pages, pagesAtPeak, screeningsAtPeak, tokensPerPoll, requests, peak },
+    /** The cost of a page at the peak. */
+    pagePrice: workAtPeak / pagesAtPeak,
     steps: [
       `polls: ${tenants} tenants / ${poll} s = ${show(polls)}/s, at any hour`,
       `screenings per poll: ${screeningsPerDay} per day × ${poll} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
       `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(pages)}; at the peak ${show(pagesAtPeak)}`,
       `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPages)} per poll`,
-      `requests: ${show(polls)}/s × (${show(pages)} + ${show(tokenPages)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
+      `their cost: ${show(pages)} × ${show(assumed.emptyPrice)} + ${show(screenings)} screenings × ${show(assumed.itemPrice)} = ${show(work)} pages as measured; at the peak ${show(workAtPeak)}`,
+      `requests: ${show(polls)}/s × (${show(work)} + ${show(tokenPages)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
     ],
   };
 }
 
-export const show = (value: number): string => String(Number(value.toPrecision(4)));
-export const percent = (value: number): string => `${(value * 100).toFixed(1)} %`;
+/** The cost of pages with screenings, in pages as measured. */
+export const workOf = (
+  pages: number,
+  screenings: number,
+  { emptyPrice, itemPrice }: Pick<Assumptions, 'emptyPrice' | 'itemPrice'>,
+): number => pages * emptyPrice + screenings * itemPrice;
+
+export const show = (value: number): string => String(rounded(value));
 
 /** More standard deviations above the mean are too rare to matter. */
 const RANGE = 9;

@@ -1,32 +1,20 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
 import { expect, test } from '@playwright/test';
-import type { Assumptions } from './demand.ts';
+import { pricesBy } from '../commands/plan.ts';
+import { type Assumptions, workOf } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
 import { simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
-  perSecond: 95,
   limitedBy: 'saturation',
   server: 'capacity',
-  saturation: 100,
-  workers: 1,
-  pageSize: 100,
-  p99Ms: 500,
-  replicas: 1,
+  of: 'pages',
+  ...{ perSecond: 95, saturation: 100, workers: 1, pageSize: 100, p99Ms: 500, replicas: 1 },
 };
 const ASSUMED: Assumptions = {
-  tenants: 200,
-  poll: 60,
-  pollSpread: 60,
-  screeningsPerDay: 5000,
-  pageSize: 100,
-  tokenLifetime: 3600,
-  tokenPrice: 0,
-  peakFactor: 1,
-  retries: 0,
-  history: 5,
-  itemBytes: 250,
-  rowBytes: 300,
+  ...{ tenants: 200, poll: 60, pollSpread: 60, screeningsPerDay: 5000, pageSize: 100 },
+  ...{ tokenLifetime: 3600, tokenPrice: 0, emptyPrice: 1, itemPrice: 0, peakFactor: 1, retries: 0 },
+  ...{ history: 5, itemBytes: 250, rowBytes: 300 },
   ...{ utilisation: 0.7, spare: 1, outage: 3600, growth: 0 },
 };
 const planned = (assumed: Partial<Assumptions> = {}, measured: Partial<Measured> = {}) =>
@@ -34,13 +22,8 @@ const planned = (assumed: Partial<Assumptions> = {}, measured: Partial<Measured>
 
 test('simulates the waiting times of queueing theory for polls and back-fills', () => {
   const polls = {
-    tenants: 4800,
-    poll: 60,
-    pollSpread: 60,
-    screenings: 0,
-    pageSize: 100,
-    tokensPerPoll: 0,
-    tokenPrice: 0,
+    ...{ tenants: 4800, poll: 60, pollSpread: 60, screenings: 0, pageSize: 100, of: 'pages' as const },
+    ...{ tokensPerPoll: 0, tokenPrice: 0 },
   };
   // M/M/1 with 80 of 100 requests per second: exponential waiting time with mean 1 / 20 s.
   const waits = simulatePolls({ perSecond: 100, workers: 1 }, polls);
@@ -98,6 +81,37 @@ test('computes pages per poll as the mean over a Poisson number', () => {
   const { pagesPerPoll } = planned({ screeningsPerDay: 144_000 });
   expect(pagesPerPoll).toBeGreaterThan(1.4);
   expect(pagesPerPoll).toBeLessThan(1.6);
+});
+
+test('compares the SLO of polls with whole polls', () => {
+  // 400 screenings on five pages, each 10 ms.
+  const of = (of: Measured['of']) => planned({ tenants: 10, screeningsPerDay: 576_000 }, { of, p99Ms: 80 });
+  expect([of('pages'), of('polls')]).toMatchObject([{ carried: true }, { carried: false }]);
+  expect(of('polls').limitedFirstBy).toContain('more replicas do not shorten');
+});
+
+test('counts the cost of screenings on a page, and is open if it was not measured', () => {
+  const prices = pricesBy({ pagesPerPoll: 1 }, 5, 100);
+  expect(workOf(1, 1000, prices)).toBeCloseTo(5);
+  // By Poisson, 2.3 pages per poll have 193 screenings, so that the measured pages were nearly full.
+  const dense = pricesBy({ pagesPerPoll: 2.3 }, 5, 100);
+  expect(workOf(2.3, 193, dense)).toBeCloseTo(2.3, 1);
+  const heavy = { tenants: 3000, screeningsPerDay: 144_000 };
+  expect(planned(heavy).carried).toBe(true);
+  expect(planned({ ...heavy, ...prices }).requestsPerSecond).toBeCloseTo(
+    planned(heavy).requestsPerSecond + 20,
+  );
+  expect(planned({ ...heavy, ...prices }).carried).toBe(false);
+  expect(planned(heavy, { arePricesUnknown: true }).carried).toBeUndefined();
+});
+
+test("a back-fill is not faster than the client's quota", () => {
+  const clientQuota = { perSecond: 2 };
+  const atLeast = (5000 * 1825) / 1000 / 2;
+  expect(planned().backfillSeconds!).toBeLessThan(0.5 * atLeast);
+  expect(planned({}, { clientQuota }).backfillSeconds! / atLeast).toBeCloseTo(1, 1);
+  expect(planned({}, { clientQuota, server: 'at-least' }).backfillSeconds).toBeCloseTo(atLeast);
+  expect(planned({}, { server: 'at-least' }).backfillSeconds).toBeUndefined();
 });
 
 test("compares a client's quota with one tenant, a shared quota with all", () => {

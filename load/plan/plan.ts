@@ -1,16 +1,8 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
-import {
-  type Assumptions,
-  demandOf,
-  meanPages,
-  pagesAtMost,
-  pagesOfPolls,
-  percent,
-  SECONDS_PER_DAY,
-  show,
-} from './demand.ts';
+import { demandOf, meanPages, pagesAtMost, pagesOfPolls, SECONDS_PER_DAY, show, workOf } from './demand.ts';
+import type { Assumptions } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
-import { bisect, linesOf } from '../estimate/numbers.ts';
+import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
 /** The measured capacity of all measured replicas together. */
@@ -26,13 +18,15 @@ export interface Measured {
   /** The meaning of perSecond: the servers' capacity, a quota for all clients together, or a lower bound. */
   readonly server: 'capacity' | 'quota' | 'at-least';
   readonly pageSize: number;
+  /** The SLO, and what it is of. */
   readonly p99Ms: number;
+  readonly of: 'polls' | 'pages';
   readonly replicas: number;
   /** The cost of a page of 1,000 items, in pages of pageSize, if measured. */
   readonly backfillWork?: number | undefined;
+  /** The prices of pages are not measured: those of the assumptions are lower bounds. */
+  readonly arePricesUnknown?: boolean;
 }
-
-export type Plan = ReturnType<typeof plan>;
 
 const SERVERS = {
   capacity: 'the measured replicas',
@@ -65,9 +59,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
       { perSecond: measured.saturation * replicas, workers },
       {
         tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
-        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize },
+        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize, of: measured.of },
         ...{ screenings: load.screeningsAtPeak, tokensPerPoll: load.tokensPerPoll },
-        tokenPrice: assumed.tokenPrice,
+        ...{ tokenPrice: assumed.tokenPrice, pagePrice: load.pagePrice },
         ...beside,
       },
     );
@@ -85,9 +79,13 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const alone = simulate();
   const p99Seconds = alone.quantile(0.99);
   const backfillWork = measured.backfillWork ?? 1000 / pageSize;
-  const beside = simulate({}, { backfills: 1, backfillWork });
+  const backfillGapMs = 1000 / (clientQuota?.perSecond ?? Infinity);
+  const beside = simulate({}, { backfills: 1, backfillWork, backfillGapMs });
   const stored = screeningsPerDay * 365 * history;
-  const backfillSeconds = beside.backfilled > 0 ? stored / 1000 / beside.backfilled : Infinity;
+  // Without the servers' capacity, only the quota is known.
+  const backfillSeconds = scales
+    ? stored / 1000 / beside.backfilled
+    : clientQuota && stored / 1000 / clientQuota.perSecond;
 
   const { limit, windowSeconds } = clientQuota ?? {};
   const hasWindow = limit !== undefined && windowSeconds !== undefined;
@@ -99,13 +97,12 @@ export function plan(measured: Measured, assumed: Assumptions) {
   // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
   const busiest = (load.peak * poll) / pollSpread;
   const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
-  const carried =
-    (clientUtilisation ?? 0) > 1
-      ? false
-      : isKnown
-        ? utilisation <= 1 && (!scales || p99Seconds < slo)
-        : undefined;
-  const replicas = scales ? needed(tenants) : undefined;
+  const isBroken =
+    (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
+  const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
+  // What a lone poll takes too long for, more replicas do not shorten.
+  const canKeepSlo = scales && keepsSlo({ tenants: 1 });
+  const replicas = canKeepSlo ? needed(tenants) : undefined;
   const spreadNeededSeconds =
     scales && keepsSlo({ pollSpread: poll })
       ? bisect(poll, 10, (spread) => !keepsSlo({ pollSpread: spread }))[1]
@@ -118,13 +115,14 @@ export function plan(measured: Measured, assumed: Assumptions) {
 
   const outageScreenings = (screeningsPerDay * assumed.outage * peakFactor) / SECONDS_PER_DAY;
   const missedPages = meanPages(outageScreenings, pageSize);
-  const waiting = tenants * (missedPages + assumed.tokenPrice);
+  const missedWork = workOf(missedPages, outageScreenings, assumed);
+  const waiting = tenants * (missedWork + assumed.tokenPrice);
   const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
 
   const { costPerReplica } = assumed;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
     const some = Math.ceil(tenants * (1 + assumed.growth) ** year);
-    const count = scales ? needed(some) + assumed.spare : undefined;
+    const count = canKeepSlo ? needed(some) + assumed.spare : undefined;
     const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
     // The stored history per tenant, plus a year of screenings per year.
     const rows = some * screeningsPerDay * (365 * (history + year));
@@ -151,9 +149,11 @@ export function plan(measured: Measured, assumed: Assumptions) {
         ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
         : measured.limitedBy === 'none-found' || !scales
           ? noLimit
-          : p99Seconds >= slo && utilisation <= 1
-            ? 'simultaneous polls: spread them or add replicas'
-            : 'the hardware: add replicas';
+          : !canKeepSlo
+            ? `the latency of single ${measured.of}, which more replicas do not shorten`
+            : p99Seconds >= slo && utilisation <= 1
+              ? 'simultaneous polls: spread them or add replicas'
+              : 'the hardware: add replicas';
   const ofReplicas = measured.replicas > 1 ? `${measured.replicas} replicas` : 'one replica';
   return {
     pagesPerPoll: load.pages,
@@ -164,16 +164,17 @@ export function plan(measured: Measured, assumed: Assumptions) {
     clientUtilisation,
     /** p99 on the measured replicas; null if they are saturated. */
     p99Seconds: finite(p99Seconds),
-    /** Quantiles of a page's latency, by share such as 0.5; without and with one back-fill. */
+    /** Quantiles of the latency of what the SLO is of, by share such as 0.5; without and with one back-fill. */
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
-    backfillSeconds: finite(backfillSeconds),
+    /** A lower bound if the servers' capacity is unknown; absent if the client's quota is, too. */
+    backfillSeconds: backfillSeconds === undefined ? undefined : finite(backfillSeconds),
     egressGbPerMonth,
     /** Load at the peak after a change of one habit, as a share of the present load. */
     levers,
     /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
     spreadNeededSeconds,
-    /** Absent if a quota is the limit, which replicas do not change. */
+    /** Absent if a quota or the latency of a lone poll is the limit, which replicas do not change. */
     replicas: replicas && replicas + assumed.spare,
     /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
@@ -182,10 +183,13 @@ export function plan(measured: Measured, assumed: Assumptions) {
     limitedFirstBy,
     years,
     warnings: linesOf(
-      carried === undefined &&
+      measured.arePricesUnknown &&
+        'what a page with screenings costs was not measured, so the figures are too favourable: repeat `tenants` with a back-fill',
+      !isKnown &&
+        carried === undefined &&
         `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
       scales &&
-        replicas! > measured.replicas &&
+        (replicas ?? 0) > measured.replicas &&
         measured.replicas < 2 &&
         'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
       measured.pageSize !== pageSize &&
@@ -205,21 +209,24 @@ export function plan(measured: Measured, assumed: Assumptions) {
           : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
       ...(scales
         ? [
-            `p99 on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
+            `p99 of ${measured.of} on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
             spreadNeededSeconds === undefined
               ? `${ofReplicas}: no spread of the polls keeps the SLO`
               : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
-            `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas! + assumed.spare}`,
+            replicas !== undefined &&
+              `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
           ]
         : []),
       `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
-      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
+      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
-            `latency of pages on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
-            `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000, each costing ${show(backfillWork)} such pages, take ${seconds(backfillSeconds)}`,
+            `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
           ]
         : []),
+      backfillSeconds === undefined
+        ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
+        : `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
       ...[today, last].map(
         ({ year, rows, databaseGb }) =>
           `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,

@@ -7,20 +7,24 @@ interface Beside {
   /** Token requests per poll, and the cost of one in pages. */
   readonly tokensPerPoll: number;
   readonly tokenPrice: number;
-  /** Number of concurrent back-fills, and the cost of one of their pages. */
+  /** The cost of a page of a poll. */
+  readonly pagePrice?: number;
+  /** Number of concurrent back-fills, the cost of one of their pages, and its least time by the client's quota. */
   readonly backfills?: number;
   readonly backfillWork?: number;
+  readonly backfillGapMs?: number;
 }
 
 interface Polls extends Beside, Pick<Assumptions, 'tenants' | 'poll' | 'pollSpread' | 'pageSize'> {
   /** Mean number of screenings per poll (Poisson). */
   readonly screenings: number;
+  /** What the latencies are of: a poll lasts until its last page. */
+  readonly of: 'polls' | 'pages';
 }
 
 export interface Waits {
-  /** The quantile of a page's latency in seconds; Infinity at saturation. */
+  /** The quantile of the latencies in seconds; Infinity at saturation. */
   readonly quantile: (share: number) => number;
-  /** Pages per second of all back-fills together. */
   readonly backfilled: number;
 }
 
@@ -34,7 +38,8 @@ export function simulatePolls(
   polls: Polls,
 ): Waits {
   const { tenants, poll, pollSpread, screenings, pageSize } = polls;
-  const work = meanPages(screenings, pageSize) + polls.tokensPerPoll * polls.tokenPrice;
+  const { pagePrice = 1, tokensPerPoll, tokenPrice } = polls;
+  const work = meanPages(screenings, pageSize) * pagePrice + tokensPerPoll * tokenPrice;
   if ((tenants * work) / poll >= perSecond) return NEVER;
   const random = randomSource(7);
   const shares = pagesOfPolls(screenings, pageSize);
@@ -46,7 +51,7 @@ export function simulatePolls(
   ).sort();
   const asked = Array.from(moments, (atMs) => ({ atMs, pages: pagesAtMost(shares, random()) }));
   const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
-  const waits = Float64Array.from(served.pageMs).sort();
+  const waits = Float64Array.from(polls.of === 'polls' ? served.pollMs : served.pageMs).sort();
   const seconds = (pollsOfAll / tenants) * poll;
   return {
     quantile: (share) => quantile(waits, share) / 1000,
@@ -62,7 +67,7 @@ export function servePolls(
   workers: number,
   pageMs: number,
   polls: readonly { readonly atMs: number; readonly pages: number }[],
-  { tokensPerPoll, tokenPrice, backfills = 0, backfillWork = 1 }: Beside,
+  { tokensPerPoll, tokenPrice, pagePrice = 1, backfills = 0, backfillWork = 1, backfillGapMs = 0 }: Beside,
   random: () => number,
 ) {
   const queue = new WorkQueue(workers);
@@ -78,11 +83,13 @@ export function servePolls(
     const one = arrival && !(page && page.atMs < arrival.atMs) ? arrivals[next++] : open.pop();
     if (!one) return served;
     const { atMs, poll, pages } = one;
-    const doneMs = queue.finishAt(atMs, exponential(random, poll < 0 ? pageMs * backfillWork : pageMs));
+    const price = poll < 0 ? backfillWork : pagePrice;
+    const doneMs = queue.finishAt(atMs, exponential(random, pageMs * price));
     if (poll < 0) served.backfillPages += 1;
     else served.pageMs.push(doneMs - atMs);
-    if (poll < 0 ? doneMs < endMs : pages > 1)
-      insertDescending(open, { atMs: doneMs, poll, pages: pages - 1 });
+    const nextMs = poll < 0 ? Math.max(doneMs, atMs + backfillGapMs) : doneMs;
+    if (poll < 0 ? nextMs < endMs : pages > 1)
+      insertDescending(open, { atMs: nextMs, poll, pages: pages - 1 });
     else if (poll >= 0) {
       served.pollMs[poll] = doneMs - polls[poll]!.atMs;
       if (random() < tokensPerPoll) queue.finishAt(doneMs, exponential(random, pageMs * tokenPrice));

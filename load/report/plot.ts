@@ -1,8 +1,7 @@
 /** Plots as inline SVG, without scripts, coloured by the page's style sheet. */
-import { largest, smallest } from '../estimate/numbers.ts';
+import { largest, rounded, smallest } from '../estimate/numbers.ts';
 import { Markup, markup } from '../../certify/render/markup.ts';
 
-/** Points by the name of their series. */
 type SeriesByName = Readonly<Record<string, readonly (readonly [x: number, y: number])[]>>;
 
 interface Options {
@@ -29,7 +28,6 @@ function linearTicks(low: number, high: number, count: number): number[] {
   );
 }
 
-/** Powers of ten that enclose low and high. */
 function logTicks(low: number, high: number): number[] {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   return Array.from({ length: Math.max(1, last - first) + 1 }, (_, index) => 10 ** (first + index));
@@ -62,15 +60,14 @@ export function plot(
   const top = (value: number): string =>
     (HEIGHT - BOTTOM - ((scaleY(value) - y0) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM)).toFixed(1);
   const to = figure && Number.isFinite(figure.to) ? figure.to : x1;
-  const label = (value: number): string => String(Number(value.toPrecision(4)));
   return markup`<figure><figcaption>${title}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}${figure && `: ${figure.name}`}">
 ${figure && markup`<rect class="interval" x="${left(figure.from)}" y="${TOP}" width="${(Number(left(to)) - Number(left(figure.from))).toFixed(1)}" height="${HEIGHT - BOTTOM - TOP}"/>`}
 ${yTicks.map(
   (at) =>
-    markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(at)}" y2="${top(at)}"/><text class="tick" x="${LEFT - 6}" y="${top(at)}" text-anchor="end" dominant-baseline="middle">${label(at)}</text>`,
+    markup`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${top(at)}" y2="${top(at)}"/><text class="tick" x="${LEFT - 6}" y="${top(at)}" text-anchor="end" dominant-baseline="middle">${rounded(at)}</text>`,
 )}
-${xTicks.map((at) => markup`<text class="tick" x="${left(at)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${label(at)}</text>`)}
+${xTicks.map((at) => markup`<text class="tick" x="${left(at)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${rounded(at)}</text>`)}
 ${figure && markup`<line class="figure" x1="${left(figure.at)}" x2="${left(figure.at)}" y1="${TOP}" y2="${HEIGHT - BOTTOM}"/><text class="tick" x="${left(figure.at)}" y="${TOP + 12}" dx="${figure.at > (x0 + x1) / 2 ? -6 : 6}" text-anchor="${figure.at > (x0 + x1) / 2 ? 'end' : 'start'}">${figure.name}</text>`}
 <text class="tick" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 6}" text-anchor="middle">${x}</text>
 <text class="tick" transform="translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">${y}</text>

@@ -22,13 +22,8 @@ test('chooses ticks of 1, 2 or 5 times a power of ten that enclose the data', ()
 test('shows the capacity in its interval, and makes tables scrollable by keyboard', () => {
   const step = { seconds: 5, p50Ms: 4, p99Ms: 20, errorRate: 0, limitedRate: 0, held: true };
   const result = {
-    scenario: 'capacity',
-    target: 'x',
-    startedAt: '',
-    durationMs: 1,
-    void: false,
-    findings: [],
-    summary: [],
+    ...{ scenario: 'capacity', target: 'x', startedAt: '', durationMs: 1 },
+    ...{ void: false, findings: [], summary: [] },
     capacity: {
       requestsPerSecond: 150,
       interval: [138, null],

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../engine/files.ts';
-import { sum } from '../estimate/numbers.ts';
+import { percent, sum } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, wrap } from '../../certify/render/results.ts';
@@ -33,26 +33,6 @@ export function terminalSummary(result: LoadResult): string {
   return visible([...head, ...lines].join('\n'));
 }
 
-/** Returns a page with title, verdict and content. */
-export function loadPage(
-  kind: string,
-  title: string,
-  [word, status]: readonly [word: string, status: 'pass' | 'fail' | 'untested'],
-  body: Markup,
-): string {
-  return page({
-    title: `${kind === 'plan' ? 'Plan' : title}: ${word}`,
-    status,
-    style: PLOT_STYLE,
-    body: markup`<main>
-<p class="overline">Screenings Retrieval Service · ${kind}</p>
-<h1>${title}</h1>
-<p><span class="badge ${status}">${word}</span></p>
-${body}
-</main>`,
-  });
-}
-
 const SIZE_COLUMNS = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
 
 export function resultHtml(result: LoadResult): string {
@@ -73,9 +53,7 @@ ${facts([
   ['pages requested', String(result.requests)],
   ['token calls', String(result.tokenCalls)],
   ['page size', String(result.pageSize)],
-  ...(share === undefined
-    ? []
-    : [["generator's share of the CPU", `${(share * 100).toFixed(0)} %`] as const]),
+  ...(share === undefined ? [] : [["generator's share of the CPU", percent(share, 0)] as const]),
 ])}
 ${findings(result)}
 ${result.capacity && capacity(result.capacity)}
@@ -88,7 +66,18 @@ ${table({
   head: SIZE_COLUMNS,
   rows: sizes.map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
 })}`;
-  return loadPage('load result', scenario, verdictOf(result), body);
+  const [word, status] = verdictOf(result);
+  return page({
+    title: `${scenario}: ${word}`,
+    status,
+    style: PLOT_STYLE,
+    body: markup`<main>
+<p class="overline">Screenings Retrieval Service · load result</p>
+<h1>${scenario}</h1>
+<p><span class="badge ${status}">${word}</span></p>
+${body}
+</main>`,
+  });
 }
 
 function findings({ findings: found }: LoadResult): Markup | undefined {
@@ -115,7 +104,6 @@ function capacity(figure: CapacityFigure): Markup {
   const latencies = { p99: by((step) => step.p99Ms), p50: by((step) => step.p50Ms) };
   const admitted = { 'answers that were not 429': by((step) => step.accepted) };
   const level = { at: figure.slo.p99Ms, name: `SLO ${figure.slo.p99Ms} ms` };
-  const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
   return markup`<h2>Capacity${figure.clients > 1 ? `, ${figure.clients} clients` : ''}</h2>
 ${plot('Latency by arrival rate', OFFERED, 'ms', latencies, { logY: true, level, figure: found })}
 ${plot('Throughput by arrival rate', OFFERED, 'answered, per second', admitted, { figure: found })}
@@ -128,8 +116,8 @@ ${table({
     step.seconds.toFixed(0),
     step.p50Ms.toFixed(1),
     step.p99Ms.toFixed(1),
-    percent(step.errorRate),
-    percent(step.limitedRate),
+    percent(step.errorRate, 2),
+    percent(step.limitedRate, 2),
     step.held ? 'yes' : 'no',
   ]),
 })}

@@ -25,7 +25,6 @@ test.afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Creates a command on the PATH. */
 async function command(name: string, script: string): Promise<string> {
   const path = join(directory, 'bin', name);
   await writeFile(path, `#!/bin/sh\n${script}\n`);

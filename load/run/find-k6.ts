@@ -15,7 +15,6 @@ const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a containe
 
 const run = promisify(execFile);
 
-/** Path of the kit's own k6. */
 export const cachedK6 = (): string =>
   join(
     process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'),
@@ -24,7 +23,6 @@ export const cachedK6 = (): string =>
     'k6',
   );
 
-/** Returns the path of an installed k6, if any. */
 export async function findK6(): Promise<string | undefined> {
   const named = process.env['K6_PATH'];
   if (named) {
@@ -45,7 +43,7 @@ export async function ensureK6(tell: (line: string) => void): Promise<string> {
 }
 
 /** Installs k6 into the cache, with Go or with a container engine. Throws a UsageError that says how to install it. */
-export async function installK6(): Promise<string> {
+async function installK6(): Promise<string> {
   await using scratch = await temporaryFolder('screenings-k6');
   const got = (await buildWithGo(scratch.path)) ?? (await takeFromImage(scratch.path));
   if (!got) throw new UsageError(K6_HELP);

@@ -66,12 +66,8 @@ const exchangeFrom = ({ url, followed, status, headers, body }: SampleRecord): E
   exchangeOf({
     seq: 0,
     request: {
-      channel: 'rest',
-      method: 'GET',
-      url,
-      headers: {},
+      ...{ channel: 'rest', method: 'GET', url, headers: {}, followed },
       authorization: { kind: 'client', client: 'primary' },
-      followed,
     },
     status,
     headers: Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),

@@ -21,14 +21,11 @@ export type K6Run = Readonly<Awaited<ReturnType<typeof runK6>>>;
 interface K6Options {
   readonly k6: string;
   readonly config: LoadConfig;
-  /** Secrets and headers. */
   readonly env: Readonly<Record<string, string>>;
-  /** As for k6's --out. */
   readonly outputs?: readonly string[];
   readonly signal?: AbortSignal | undefined;
   /** Certificates in PEM to trust in addition to the system's. */
   readonly ca?: string | undefined;
-  /** Judges the sampled answers. */
   readonly judge?: ((sample: SampleRecord) => readonly Finding[]) | undefined;
   /** Takes each answer; returns true if the run is hopeless. */
   readonly progress?: ReturnType<typeof trackProgress> | undefined;
@@ -132,7 +129,6 @@ export async function runK6(script: string, options: K6Options) {
     /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */
     status: code ?? KILLED_STATUS,
     summary,
-    /** Pressure on the machine during the run. */
     pressure: pressure(),
     /** Processor time during the run, and the generator's share of the machine's cores; empty and absent if unknown. */
     readings,
@@ -210,7 +206,6 @@ export const baseEnvironment = (
     ),
   );
 
-/** Maximum number of lines. */
 const LINES = 60;
 const MIN_INTERVAL_MS = 20_000;
 

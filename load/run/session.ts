@@ -31,14 +31,12 @@ export interface LoadSettings {
 export interface ArrivalsRun {
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  /** Reason why the result is void. */
   readonly void?: string | undefined;
 }
 
 const VOID_PAUSE_MS = 1000;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
-/** Assumed latency before any measurement. */
 const INITIAL_LATENCY_MS = 100;
 /** For bursts of arrivals, in addition to twice the mean number of busy connections. */
 const SPARE_CONNECTIONS = 8;
@@ -50,11 +48,9 @@ export const vusFor = (inFlight: number, { maxVUs }: Pick<LoadSettings, 'maxVUs'
   Math.min(maxVUs, Math.ceil(inFlight) + SPARE_VUS);
 
 export class Session {
-  /** Findings of all runs of the session. */
   readonly findings: Finding[] = [];
   requests = 0;
   tokenCalls = 0;
-  /** The highest share of all runs. */
   cpuShare: number | undefined;
   schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
@@ -82,15 +78,9 @@ export class Session {
     this.#seed += 1;
     return {
       ...this.prepared.base,
-      scenario,
-      pageSize,
-      timeoutSeconds,
-      seed: this.#seed,
-      vus: 1,
-      requestsPerSecond: 1,
-      seconds: 10,
-      p99Ms: slo.p99Ms,
-      errorRate: slo.errorRate,
+      ...slo,
+      ...{ scenario, pageSize, timeoutSeconds, seed: this.#seed },
+      ...{ vus: 1, requestsPerSecond: 1, seconds: 10 },
       records: true,
       metricsRead: (this.settings.outputs?.length ?? 0) > 0,
       ...over,

@@ -19,7 +19,6 @@ export class Unreachable extends Error {
 
 const TIMEOUT_MS = 10_000;
 
-/** `timeoutMs` per request; default 10 s. */
 export interface Asked extends Target {
   readonly timeoutMs?: number;
   /** URL of the reference server's metrics. */
@@ -94,8 +93,6 @@ async function askPage(target: Asked, url: string, token: string) {
   }
 }
 
-// -- before the load ------------------------------------------------------------------
-
 export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 /** Mints a token for each client and finds the window, unless `anyWindow` suffices. Throws Unreachable. */
@@ -148,8 +145,6 @@ async function findWindow(target: Asked, tenantId: string, token: string): Promi
   return step.value;
 }
 
-// -- stored screenings, for comparison with pages under load --------------------------
-
 type Item = Key & { readonly testTime: string };
 
 export interface Stored {
@@ -177,7 +172,6 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   };
 }
 
-/** An oracle for exactly these items. */
 export function oracleOf(items: readonly Item[]): Oracle {
   const oracle = new Oracle(true);
   for (const item of items) oracle.add(item, 0);

@@ -10,7 +10,6 @@ import { rateLimit } from './rate-limit.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
 import { tenants } from './tenants.ts';
 
-/** Keys are the names on the command line. */
 export const SCENARIOS = {
   smoke,
   paging,
@@ -45,16 +44,10 @@ export async function runScenario(
   }
   const findings = gatherFindings(session.findings);
   return {
-    scenario: name,
-    target: session.prepared.target.name,
-    startedAt: startedAt.toISOString(),
+    ...{ scenario: name, target: session.prepared.target.name, startedAt: startedAt.toISOString() },
     durationMs: Date.now() - startedAt.getTime(),
-    void: why,
-    conformant: conformant(findings),
-    findings,
-    summary: [],
-    requests: session.requests,
-    tokenCalls: session.tokenCalls,
+    ...{ void: why, conformant: conformant(findings), findings, summary: [] },
+    ...{ requests: session.requests, tokenCalls: session.tokenCalls },
     pageSize: session.settings.pageSize,
     generator: {
       cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)),

@@ -63,10 +63,8 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
   },
 });
 
-/** Retries of a run after generator overload. */
 const VOID_RETRIES = 2;
 
-/** Where the plot of latencies has points. */
 const SHARES = Array.from({ length: 100 }, (_, index) => (index + 1) / 100);
 
 /** Sorted latencies in a part of the run; from and to are shares of its duration. */

@@ -41,7 +41,6 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
   };
 }
 
-/** Retries of a step after generator overload. */
 const STEP_RETRIES = 1;
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
@@ -80,16 +79,8 @@ const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
 };
 
 function summaryLines(figure: CapacityFigure): string[] {
-  const {
-    requestsPerSecond,
-    slo,
-    prediction,
-    quota,
-    collapse,
-    watchedSeconds,
-    concurrencyLimit,
-    banSeconds,
-  } = figure;
+  const { requestsPerSecond, slo, prediction, quota, collapse } = figure;
+  const { watchedSeconds, concurrencyLimit, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
   const predicted =

@@ -13,7 +13,6 @@ export interface ChaosRun {
   /** Requests not affected by an outage. */
   readonly samples: readonly ArrivalRecord[];
   readonly run: K6Run;
-  /** Summary lines about the outages. */
   readonly lines: readonly string[];
   /** Whether the server's memory and connections stayed constant; true without metrics. */
   readonly flat: boolean;
@@ -38,7 +37,7 @@ export async function arrivalsUnderOutages(
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
   const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);
-  // Reported at the end of the load.
+  // A failed command is reported at the end of the load.
   outages.catch(() => undefined);
   const end = async (): Promise<[readonly Outage[], readonly Reading[]]> => {
     stopped.abort();
@@ -146,7 +145,7 @@ const GROWTH = 1.25;
 const ROOM = 16;
 
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
-function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
+export function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
   if (readings.length < 4) return { lines: [], flat: true };
   const inQuarter = (index: number, metric: number): number =>
     median(

@@ -113,10 +113,8 @@ type Values<Flags extends Record<string, readonly [string, string, (text: string
   readonly [Name in keyof Flags]: ReturnType<Flags[Name][2]>;
 };
 
-/** Parsed flags; flags that a scenario does not have are undefined. */
 export type ScenarioFlags = Values<typeof WITH_DEFAULT> & Partial<Values<typeof WITHOUT_DEFAULT>>;
 
-/** The flags of a scenario with their defaults. */
 type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] | undefined };
 
 /** Flags of every scenario: the target, or the settings of the reference server. */
@@ -127,10 +125,8 @@ const COMMON: Defaults = {
 };
 export const MAX_VUS = 2000;
 export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
-/** Flags of searches for the highest rate. */
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 
-/** The options of a scenario for the command line. */
 export const optionsOf = ({ flags }: Scenario): Option[] =>
   Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
     const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];

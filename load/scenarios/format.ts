@@ -27,7 +27,6 @@ export const tooFew = (answers: number, seconds: number): VoidRun =>
 
 const BINS = 40;
 
-/** Latency time series for the plots. */
 export function timeSeries(samples: readonly Sample[]) {
   const endMs = samples.reduce((last, one) => Math.max(last, one.dueMs), 1);
   return Array.from({ length: BINS }, (_, bin) => {

@@ -98,7 +98,6 @@ async function measure(
   const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
   const emptyMs = (await walk(session, nothing, 1)).map(({ ms }) => ms);
-  // The cost of deeper pages is unknown.
   return { ...depthShape({ pages, windows, emptyMs }), rows };
 }
 

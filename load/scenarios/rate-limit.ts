@@ -2,16 +2,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
-import {
-  compareFullPages,
-  type FullPages,
-  isComparable,
-  MOST_PAGES,
-  type PagesRead,
-} from '../estimate/full-pages.ts';
+import { compareFullPages, isComparable, MOST_PAGES } from '../estimate/full-pages.ts';
+import type { FullPages, PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, isMet, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import { linesOf } from '../estimate/numbers.ts';
+import { linesOf, percent } from '../estimate/numbers.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
@@ -86,18 +81,20 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
   return limiter.alternatives.length > 0 ? undefined : 'no known kind of limiter explains the answers';
 }
 
-/** Requests that another client sends once the first client is rejected; fewer if they could exhaust the limit alone. */
-const OTHERS = 20;
-const SHARE_OF_OTHER = 0.6;
-/** Requests of the first client, in multiples of those that it was admitted before: enough to be rejected again. */
+/** Requests of the first client once another one is rejected; fewer than it is admitted from rest. */
+const PROOF = 20;
+const SHARE_OF_FIRST = 0.6;
+/** Requests of the other client, in multiples of those that the first one was admitted: enough to use up a shared limit. */
 const TO_REJECTION = 1.5;
-const SCOPE_CONCURRENCY = 50;
-/** The limit is shared if a smaller share than SAME is admitted, and separate above ANOTHER. */
-const SAME = 0.4;
-const ANOTHER = 0.7;
+const CONCURRENCY = 50;
+/** Shares of the first client's requests that are admitted: fewer than LITTLE with a shared limit, more than MOST with its own. */
+const [LITTLE, MOST] = [0.4, 0.7];
 const SCOPE_TRIES = 3;
 
-/** Whether each client has a limit of its own; undefined with a single client, or if undecided. */
+/**
+ * Whether another client's requests use up the first one's limit; undefined with a single client. The other client may
+ * have a smaller limit of its own, so only what the first one is admitted counts.
+ */
 async function scopeOf(
   session: Session,
   limiter: LimiterFinding,
@@ -105,23 +102,33 @@ async function scopeOf(
   left: number,
 ): Promise<LimiterFinding['scope']> {
   const first = seen.findIndex(({ ok }) => !ok);
-  const count = Math.min(OTHERS, Math.floor(SHARE_OF_OTHER * first));
-  if (session.prepared.base.clients.length < 2 || count < 3) return undefined;
-  session.tell('  is the limit per client? Another client sends requests once the first one is rejected');
-  const maxRequests = Math.ceil(TO_REJECTION * first) + 2 * count;
-  for (let tries = 1; tries <= SCOPE_TRIES && tries * maxRequests <= left; tries += 1) {
+  const count = Math.min(PROOF, Math.floor(SHARE_OF_FIRST * first));
+  if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
+  if (count < 3) return 'cannot-tell';
+  session.tell('  is the limit per client? The first client sends requests once another one is rejected');
+  const read = (client: number, count: number) => ({
+    client,
+    isFull: false,
+    count,
+    concurrency: CONCURRENCY,
+  });
+  const fromRest = async (...asked: ReturnType<typeof read>[]): Promise<readonly PagesRead[]> => {
     await setTimeout(settleSeconds(limiter, seen) * 1000);
-    const concurrency = SCOPE_CONCURRENCY;
-    const read = (client: number, count: number) => ({ client, isFull: false, count, concurrency });
-    // The other client's first request opens its connection.
-    const asked = [read(1, 1), read(0, maxRequests), read(1, count), read(0, count)];
-    const [, one, other, again] = (await readPages(session, asked)) ?? [];
-    if (!one?.isRejected) continue;
-    if (other!.admitted < SAME * count) return 'shared';
-    // If the first client was admitted again, the limit was reset, maybe before the other client's requests.
-    if (other!.admitted > ANOTHER * count && again!.admitted < SAME * count) return 'client';
+    return (await readPages(session, asked)) ?? [];
+  };
+  const most = Math.ceil(TO_REJECTION * first);
+  for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
+    const [other, own, again] = await fromRest(read(1, most), read(0, count), read(1, count));
+    if (!other?.isRejected) continue;
+    if (own!.admitted < LITTLE * count) {
+      // Without the other client's requests, the first one must be admitted again.
+      const [alone] = await fromRest(read(0, count));
+      if (alone && alone.admitted > MOST * count) return 'shared';
+    }
+    // If the other client was admitted again, the limit was reset, maybe before the first one's requests.
+    else if (own!.admitted > MOST * count && again!.admitted < LITTLE * count) return 'client';
   }
-  return undefined;
+  return 'cannot-tell';
 }
 
 /** Compares full pages with empty ones; each time the limiter is at rest first. */
@@ -145,7 +152,6 @@ async function withFullPages(
   return { ...limiter, requests, fullPages };
 }
 
-/** Undefined if an answer was neither 200 nor 429. */
 async function readPages(
   session: Session,
   reads: NonNullable<NonNullable<LoadConfig['probe']>['reads']>,
@@ -189,10 +195,10 @@ const NAMES = {
 
 /** How much better the kind explains the answers than the next best one. */
 function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
-  const percent = (other: LimiterKind): string => `${((explained[other] ?? 0) * 100).toFixed(1)} %`;
+  const share = (other: LimiterKind): string => percent(explained[other] ?? 0);
   const others = LIMITER_KINDS.filter((other) => other !== kind);
   const next = others.sort((one, other) => (explained[other] ?? 0) - (explained[one] ?? 0))[0]!;
-  return `it explains ${percent(kind)} of the answers; the next best kind, ${NAMES[next]}, ${percent(next)}`;
+  return `it explains ${share(kind)} of the answers; the next best kind, ${NAMES[next]}, ${share(next)}`;
 }
 
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
@@ -249,15 +255,19 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
       : `Retry-After: ${retryAfter.longEnough} of ${retryAfter.waits} waits were long enough${retryAfter.longEnough < retryAfter.waits ? `, worst ${retryAfter.worstShortSeconds} s short` : ''}`,
     scope === 'client' && 'each client has its own limit',
     scope === 'shared' && 'the clients share one limit: per address or for the whole server',
+    scope === 'cannot-tell' && 'whether each client has its own limit was not decided',
     ...ofPages,
     cost,
   );
 }
 
-function sayFullPages({ admitted, unit, items, bytes }: FullPages): string {
+function sayFullPages({ admitted, unit, items, bytes, emptyAdmitted }: FullPages): string {
   const pages = `${admitted} full pages in succession (${number(admitted * items)} items, ${((admitted * bytes) / 1e6).toFixed(1)} MB)`;
   if (unit === undefined) return `${pages} were admitted: no limit of items or bytes was met`;
-  return unit === 'requests'
-    ? `after ${pages} one is rejected, and empty pages are rejected as early: the limit counts requests`
-    : `after ${pages} one is rejected, although more empty pages are admitted: the limit counts items or bytes`;
+  const meanings = {
+    requests: 'and empty pages are rejected as early: the limit counts requests',
+    'items-or-bytes': 'although more empty pages are admitted: the limit counts items or bytes',
+    'cannot-tell': `and after ${emptyAdmitted} empty pages one, too: the limit counts items, bytes or requests`,
+  };
+  return `after ${pages} one is rejected, ${meanings[unit]}`;
 }

@@ -22,7 +22,11 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
       ? await carried(session, { ...options, startRate }, backfills)
       : undefined;
   const figure: TenantsFigure = { pollSeconds, backfills, slo: session.settings.slo, alone, beside };
-  return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary: summaryLines(figure) };
+  const { clients } = session.prepared.base;
+  const real = new Set(clients.map(({ tenantId }) => tenantId.toLowerCase())).size;
+  const simulated = `simulated with ${clients.length} ${clients.length === 1 ? 'client' : 'clients'} of ${real} ${real === 1 ? 'tenant' : 'tenants'}: more have other data, caches and quotas`;
+  const summary = [...summaryLines(figure), simulated];
+  return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary };
 }
 
 async function carried(

@@ -26,8 +26,6 @@ for (const family of FAMILIES) {
   });
 }
 
-// -- tuned constants --------------------------------------------------------------------------------
-
 /** The factor, and the server by family and index. */
 type Witness = readonly [factor: 0.5 | 2, family: (typeof FAMILIES)[number], index: number];
 
@@ -53,7 +51,7 @@ const ROWS = [
     overloadSeconds: [2, 'no-limiters', 2],
   }),
   ...witnesses(FIT, { uncertain: [2, 'more-limiters', 191] }),
-  ...witnesses(FULL, { more: [0.5, 'more-limiters', 2] }),
+  ...witnesses(FULL, { more: [0.5, 'no-limiters', 3] }),
   ...witnesses(QUOTA, {
     long: [2, 'quotas', 0],
     even: [2, 'quotas', 9],

@@ -2,7 +2,7 @@
  * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
-import { ascending, largest, quantile } from '../estimate/numbers.ts';
+import { ascending, largest, percent, quantile } from '../estimate/numbers.ts';
 import { randomSource } from '../estimate/random.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
 import { DEPTH_SERVERS } from './depths.ts';
@@ -27,7 +27,6 @@ export async function judgeServer(family: Family, index: number, seed: number): 
   return { family, ...named, ...(await judge()) };
 }
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
 const MAX_WRONG_SHARE = 0.02;
 const MAX_UNDECIDED_SHARE = 0.25;
 

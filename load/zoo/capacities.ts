@@ -26,7 +26,6 @@ interface Simulated {
 type DrawCapacity = zoo.Draw<Simulated>;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
-/** Tolerated relative error. */
 const TOLERANCE = 0.12;
 
 /** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
@@ -315,7 +314,6 @@ const REFUSALS: readonly DrawCapacity[] = [
 
 const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
 const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
-/** Limit, and window in seconds. */
 const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [1800, 3600]] as const; // prettier-ignore
 /** Limit, window and length of the ban in seconds. */
 const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore

@@ -4,27 +4,13 @@ import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts
 import { createLimiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
-import {
-  banning,
-  type Behaviour,
-  type Draw,
-  type DrawServer,
-  inTurn,
-  type Judged,
-  leakyBucket,
-  limited,
-  punishing,
-  server,
-  sharedWith,
-  type VirtualTarget,
-} from './targets.ts';
+import * as zoo from './targets.ts';
 
-/** Round-trip time, and mean jitter of each direction. */
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */
 export function probeVirtually(
-  target: VirtualTarget,
+  target: zoo.VirtualTarget,
   network: Network,
   limits: ProbeLimits,
   seed: number,
@@ -58,7 +44,7 @@ export function probeVirtually(
 }
 
 /** Reads pages in succession, each time a minute later. */
-function readVirtually(target: VirtualTarget, full: VirtualTarget, { rttMs }: Network) {
+function readVirtually(target: zoo.VirtualTarget, full: zoo.VirtualTarget, { rttMs }: Network) {
   let nowMs = 11_000_000;
   return async (isFull: boolean, count: number): Promise<PagesRead> => {
     nowMs += 60_000;
@@ -79,17 +65,16 @@ type Figures = Readonly<Partial<Record<FigureName, number>>>;
 
 interface Drawn {
   readonly name: string;
-  readonly behaviour: Behaviour;
+  readonly behaviour: zoo.Behaviour;
   /** Mean jitter of its network, instead of the family's. */
   readonly jitterMs?: number;
   /** How it answers full pages; default: as empty ones. */
-  readonly full?: Behaviour;
+  readonly full?: zoo.Behaviour;
   /** Figures that the estimate, if it has them, must have within the tolerance. */
   readonly figures?: Figures;
   readonly right: (found: LimiterFinding) => boolean;
 }
 
-/** Draws a whole number. */
 const whole = (random: () => number, least: number, span: number): number =>
   least + Math.floor(span * random());
 const fixedWindow = (limit: number, windowMs: number, phaseMs = 0) =>
@@ -114,7 +99,7 @@ function drawLimiter(random: () => number, index: number): Drawn {
   const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
   return {
     name: kind,
-    behaviour: limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
+    behaviour: zoo.limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
     figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
     right: (found) => {
       const [low, high] = found.interval ?? [0, 0];
@@ -125,34 +110,34 @@ function drawLimiter(random: () => number, index: number): Drawn {
 
 /** A server with a limit that is drawn first. */
 const limitOf =
-  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): Draw<Drawn> =>
+  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): zoo.Draw<Drawn> =>
   (random) =>
     create(whole(random, least, span), random);
 
-const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): Draw<Drawn> =>
+const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): zoo.Draw<Drawn> =>
   limitOf(20, 40, (limit, random) => ({
     name: `Retry-After ${how}`,
-    behaviour: { ...limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
+    behaviour: { ...zoo.limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
     figures: { longRunPerSecond: limit / 4.5 },
     right: (found) => !isHonest(found),
   }));
 
-const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
+const OTHER_LIMITERS: readonly zoo.Draw<Drawn>[] = [
   limitOf(15, 15, (burst) => ({
     name: `a bucket of ${burst} that rejected requests drain, too`,
-    behaviour: { limits: [punishing(10, burst)] },
+    behaviour: { limits: [zoo.punishing(10, burst)] },
     right: isUnnamed,
   })),
   () => ({
     name: 'a bucket per address, and 100 in 10 s per client',
-    behaviour: { limits: [leakyBucket(40, 20, false), () => createLimiter(fixedWindow(100, 10_000))] },
+    behaviour: { limits: [zoo.leakyBucket(40, 20, false), () => createLimiter(fixedWindow(100, 10_000))] },
     right: isUnnamed,
   }),
   limitOf(20, 40, (limit, random) => {
     const windowMs = 2000 + Math.round(3000 * random());
     return {
       name: 'stacked: a fast one, and 1,000 an hour',
-      behaviour: limited(fixedWindow(limit, windowMs, windowMs * random()), HOUR),
+      behaviour: zoo.limited(fixedWindow(limit, windowMs, windowMs * random()), HOUR),
       figures: { limit },
       right: isKind('fixed-window'),
     };
@@ -162,27 +147,27 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
     const burst = whole(random, 10, 30);
     return {
       name: `stacked: a bucket of ${burst}, and 1,000 an hour`,
-      behaviour: limited({ kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000, burst }, HOUR),
+      behaviour: zoo.limited({ kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000, burst }, HOUR),
       figures: { ratePerSecond },
       right: isKind('token-bucket'),
     };
   },
   (random) => {
     const ratePerSecond = 10 + 60 * random();
-    const behaviour = { limits: [leakyBucket(ratePerSecond, Infinity, true)] };
+    const behaviour = { limits: [zoo.leakyBucket(ratePerSecond, Infinity, true)] };
     return { name: 'a shaper that delays', behaviour, figures: { ratePerSecond }, right: isShaper };
   },
   shortRetryAfter('rounded down', Math.floor),
   shortRetryAfter('3 s short', (seconds) => Math.ceil(seconds) - 3),
   () => ({
     name: "nginx's limit_req, nodelay",
-    behaviour: { limits: [leakyBucket(60, 40, false)] },
+    behaviour: { limits: [zoo.leakyBucket(60, 40, false)] },
     figures: { burst: 41, ratePerSecond: 60 },
     right: isKind('token-bucket'),
   }),
   () => ({
     name: "nginx's limit_req",
-    behaviour: { limits: [leakyBucket(60, 40, true)] },
+    behaviour: { limits: [zoo.leakyBucket(60, 40, true)] },
     figures: { heldBack: 40, ratePerSecond: 60 },
     right: isShaper,
   }),
@@ -202,27 +187,27 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
   }),
   limitOf(30, 30, (limit) => ({
     name: `a neighbour on the same quota of ${limit}`,
-    behaviour: { limits: [sharedWith(9, fixedWindow(limit, 2000))] },
+    behaviour: { limits: [zoo.sharedWith(9, fixedWindow(limit, 2000))] },
     right: isHonest,
   })),
   limitOf(20, 60, (limit, random) => {
     const windowMs = 1500 + Math.round(3000 * random());
     return {
       name: 'a window that begins with its first request',
-      behaviour: limited({ ...fixedWindow(limit, windowMs), anchored: true }),
+      behaviour: zoo.limited({ ...fixedWindow(limit, windowMs), anchored: true }),
       figures: { limit, windowSeconds: windowMs / 1000 },
       right: isKind('fixed-window'),
     };
   }),
   limitOf(30, 30, (limit, random) => ({
     name: 'a minute of the wall clock',
-    behaviour: limited(fixedWindow(limit, 60_000, 60_000 * random())),
+    behaviour: zoo.limited(fixedWindow(limit, 60_000, 60_000 * random())),
     figures: { limit, windowSeconds: 60 },
     right: isKind('fixed-window'),
   })),
   limitOf(20, 40, (limit) => ({
     name: `a ban of 5 s after ${limit} in 2 s`,
-    behaviour: { limits: [banning(limit, 2000, 5000)] },
+    behaviour: { limits: [zoo.banning(limit, 2000, 5000)] },
     right: isUnnamed,
   })),
   limitOf(60, 60, (limit, random) => {
@@ -230,7 +215,9 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
     return {
       name: 'a window of requests, and one of items',
       behaviour: { limits: [() => requests] },
-      full: { limits: [() => createLimiter(fixedWindow(whole(random, 5, 10), 8000)), () => requests] },
+      full: {
+        limits: [() => createLimiter(fixedWindow(whole(random, 5, limit - 10), 8000)), () => requests],
+      },
       figures: { limit },
       right: isKind('fixed-window'),
     };
@@ -239,7 +226,7 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
     const limit = 100 + 100 * random();
     return {
       name: `a bucket of ${burst} and ${limit.toFixed(0)}/s whose answers take unequally long`,
-      behaviour: limited({ kind: 'token-bucket', limit, windowMs: 1000, burst }),
+      behaviour: zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000, burst }),
       jitterMs: 15,
       right: isKind('cannot-tell'),
     };
@@ -249,7 +236,7 @@ const OTHER_LIMITERS: readonly Draw<Drawn>[] = [
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
 /** No limiter of requests, and what looks like one. */
-const NO_LIMITERS: readonly Draw<Drawn>[] = [
+const NO_LIMITERS: readonly zoo.Draw<Drawn>[] = [
   () => ({ name: 'no limiter', behaviour: {}, right: isKind('none-found') }),
   limitOf(1, 6, (workers, random) => ({
     name: `a slow server with ${workers} workers`,
@@ -269,7 +256,7 @@ const NO_LIMITERS: readonly Draw<Drawn>[] = [
   limitOf(5, 40, (limit) => ({
     name: `${limit},000 items in 10 s`,
     behaviour: {},
-    full: limited(fixedWindow(limit, 10_000)),
+    full: zoo.limited(fixedWindow(limit, 10_000)),
     right: isKind('none-found'),
   })),
   (random) => ({
@@ -280,7 +267,7 @@ const NO_LIMITERS: readonly Draw<Drawn>[] = [
   limitOf(20, 20, (limit) => ({
     name: `a window of ${limit} in front of a single worker`,
     behaviour: {
-      ...limited(fixedWindow(limit, 3000)),
+      ...zoo.limited(fixedWindow(limit, 3000)),
       service: { workers: 1, serviceMs: 10, distribution: 'deterministic' },
     },
     right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
@@ -290,10 +277,10 @@ const NO_LIMITERS: readonly Draw<Drawn>[] = [
 /** Draws a server with the round-trip time of its network and the mean jitter of each direction. */
 const family =
   (
-    draw: Draw<Drawn>,
+    draw: zoo.Draw<Drawn>,
     mostRttMs: number,
     jitterOf: (rttMs: number, random: () => number) => number,
-  ): DrawServer =>
+  ): zoo.DrawServer =>
   (random, index, seed) => {
     const drawn = draw(random, index);
     const rttMs = Math.round(mostRttMs * random());
@@ -306,15 +293,16 @@ const family =
   };
 
 async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
-  const target = server(behaviour, seed);
+  const target = zoo.server(behaviour, seed);
   const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
   const fullPages = isComparable(found)
     ? await compareFullPages(
-        readVirtually(target, full ? server(full) : target, net),
+        readVirtually(target, full ? zoo.server(full) : target, net),
         found.fromRest?.admitted,
       )
     : undefined;
-  const isRightUnit = (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
+  const isUnitOpen = fullPages?.unit === 'cannot-tell';
+  const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };
   const errors = Object.entries(figures).flatMap(([figure, truth]) => {
     const estimate = all[figure as keyof Figures];
@@ -322,18 +310,18 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
   });
   const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
   const isOpen = found.kind === 'cannot-tell' && !found.shaper;
-  const verdict = isRight ? 'right' : isOpen ? 'undecided' : 'wrong';
+  const verdict = isRight ? (isUnitOpen ? 'undecided' : 'right') : isOpen ? 'undecided' : 'wrong';
   const { requests: _, watchedSeconds: seconds, explained: __, ...shown } = { ...found, fullPages };
   return {
     found: JSON.stringify(shown).replaceAll('"', ''),
     error: errors.length > 0 ? Math.max(...errors) : undefined,
     verdict,
     seconds,
-  } satisfies Judged;
+  } satisfies zoo.Judged;
 }
 
 export const LIMITER_SERVERS = {
   limiters: family(drawLimiter, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),
-  'more-limiters': family(inTurn(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
-  'no-limiters': family(inTurn(NO_LIMITERS), 60, () => 0.3),
+  'more-limiters': family(zoo.inTurn(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
+  'no-limiters': family(zoo.inTurn(NO_LIMITERS), 60, () => 0.3),
 };

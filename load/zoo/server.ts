@@ -10,22 +10,16 @@ import { createMemoryStore } from '../../reference-server/store/memory.ts';
 import { type Behaviour, server, type VirtualTarget } from './targets.ts';
 
 export interface SimulatedSettings {
-  /** What the server does with the pages of a client. Default: it answers without delay. */
-  readonly behaviour?: () => Behaviour;
-  /** All clients together meet one behaviour. */
-  readonly isShared?: boolean;
-  /** Default 5,000. */
+  /** What the server does with the pages of a tenant's client. Default: it answers without delay. */
+  readonly behaviour?: (tenantId: string) => Behaviour;
   readonly screenings?: number;
-  /** Default 3600. */
   readonly tokenLifetimeSeconds?: number;
-  /** Number of clients, each with its own tenant; default 1. */
   readonly clients?: number;
-  /** Wraps the service. */
   readonly fault?: Pick<ServerOptions, 'wrapHandler'>;
 }
 
 export async function startSimulatedServer(settings: SimulatedSettings) {
-  const { behaviour, isShared, screenings = 5000, tokenLifetimeSeconds = 3600, fault } = settings;
+  const { behaviour, screenings = 5000, tokenLifetimeSeconds = 3600, fault } = settings;
   const clients = Array.from({ length: settings.clients ?? 1 }, (_, index) => ({
     clientId: `simulated-${index}`,
     clientSecret: `simulated-secret-${index}-c0ffee`,
@@ -59,8 +53,8 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     if (isTokenPath(request) || answer.status !== 200) return answer;
     const atMs = performance.now();
     if (behaviour) {
-      const client = isShared ? 'all' : /tenants\/([^/]+)/.exec(request.path)![1]!;
-      if (!targets.has(client)) targets.set(client, server(behaviour(), 1));
+      const client = /tenants\/([^/]+)/.exec(request.path)![1]!;
+      if (!targets.has(client)) targets.set(client, server(behaviour(client), 1));
       const { status, latencyMs, retryAfterSeconds } = targets.get(client)!(atMs);
       if (status === 429)
         return errorAnswer(429, 'rate_limited', 'rejected', [['retry-after', String(retryAfterSeconds)]]);
@@ -77,11 +71,8 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     origin,
     port: listener.port,
     counts,
-    /** The content of a target file for this server. */
     target: {
-      name: 'simulated server',
-      baseUrl: origin,
-      authUrl: origin,
+      ...{ name: 'simulated server', baseUrl: origin, authUrl: origin },
       clients: { primary: primary!, ...(secondTenant ? { secondTenant } : {}) },
       window: GENERATED_WINDOW,
     },

@@ -83,7 +83,6 @@ export async function openSession(
   return new Session(k6, prepared, { ...DEFAULTS, ...settings }, () => {});
 }
 
-/** Default options of scenarios in tests. */
 export const OPTIONS: ScenarioOptions = {
   ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
   ...{ sloP99: 500, sloErrors: 0.001, maxVus: 2000 },

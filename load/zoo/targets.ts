@@ -16,7 +16,6 @@ export interface ServiceSettings {
   readonly distribution: 'deterministic' | 'exponential';
 }
 
-/** Returns a function that draws service times. */
 const serviceTimes = ({ distribution, serviceMs }: ServiceSettings, random: () => number): (() => number) =>
   distribution === 'deterministic' ? () => serviceMs : () => exponential(random, serviceMs);
 
@@ -59,9 +58,7 @@ export function stepsAgainst(target: Target, seed: number): RunStep {
 
 /** What a server does with a request, in this order; absent parts do nothing. */
 export interface Behaviour {
-  /** Refuses connections for some seconds. */
   readonly down?: Readonly<Record<'fromSeconds' | 'forSeconds', number>>;
-  /** Answers a random share of the requests with this status. */
   readonly failing?: { readonly share: number; readonly status: number };
   /** Admits a request that all of these admit; later ones do not count what an earlier one rejects. */
   readonly limits?: readonly CreateLimiter[];
@@ -79,7 +76,6 @@ export interface Behaviour {
   readonly service?: ServiceSettings;
   /** Factor on the work of a request, given the number of open ones. */
   readonly work?: (atMs: number, open: number) => number;
-  /** Answers a random share of the requests later. */
   readonly slow?: { readonly share: number; readonly byMs: number };
 }
 
@@ -130,7 +126,6 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
   };
 }
 
-/** Limiters with these settings. */
 export const limited = (...settings: readonly LimiterSettings[]): Behaviour => ({
   limits: settings.map((one) => () => createLimiter(one)),
 });
@@ -297,13 +292,11 @@ export function shareLaterThan(workers: number, mu: number, rate: number, t: num
 }
 
 export interface Judged {
-  /** The estimate as text. */
   readonly found: string;
   /** Relative error of the figure; absent if the truth is not a figure. */
   readonly error?: number | undefined;
   /** An estimate that is open or not confirmed is undecided, never wrong. */
   readonly verdict: 'right' | 'undecided' | 'wrong';
-  /** Seconds on the simulated clock. */
   readonly seconds?: number;
 }
 
@@ -317,7 +310,6 @@ export interface ZooServer {
 export type DrawServer = (random: () => number, index: number, seed: number) => ZooServer;
 export type Draw<Drawn> = (random: () => number, index: number) => Drawn;
 
-/** A family that consists of several: draws from each in turn. */
 export const inTurn =
   <Drawn>(rows: readonly Draw<Drawn>[]): Draw<Drawn> =>
   (random, index) =>

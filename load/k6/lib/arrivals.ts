@@ -66,10 +66,8 @@ interface DueRequest {
   readonly draw: () => number;
 }
 
-/** One source of random numbers per VU. */
 let drawOfVu: (() => number) | undefined;
 
-/** Waits until this iteration's request is due. */
 export function waitUntilDue(config: LoadConfig): DueRequest {
   const calledAtMs = Date.now();
   const draw = (drawOfVu ??= randomSource(config.seed * 7919 + exec.vu.idInTest));

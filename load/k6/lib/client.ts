@@ -4,16 +4,8 @@ import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import type { RatePolicy } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
-import {
-  judgeLimited,
-  judgePage,
-  linkedNext,
-  originOf,
-  policyOf,
-  resolved,
-  retryAfterOf,
-  type Finding,
-} from './judge.ts';
+import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
+import type { Finding } from './judge.ts';
 import { TOKEN, write } from './record.ts';
 
 export interface Token {
@@ -92,7 +84,6 @@ function timeOf({ timings }: RefinedResponse<'text'>): number {
 }
 
 export interface PageRequest {
-  /** Value of the tag `page`. */
   readonly page: 'first' | 'next' | 'poll';
   readonly url: string;
   readonly pageSize: number;
@@ -120,7 +111,6 @@ export class Client {
     this.#use(token);
   }
 
-  /** The first page of a window. */
   first(from: string, to: string, pageSize: number, page: PageRequest['page'] = 'first'): PageRequest {
     const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}&pageSize=${pageSize}`;
     const { tenantId } = this.credentials;

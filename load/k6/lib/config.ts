@@ -42,7 +42,6 @@ export interface LoadConfig {
   readonly baseUrl: string;
   readonly authUrl: string;
   readonly clients: readonly LoadClient[];
-  /** Other origins that next may lead to. */
   readonly trustedOrigins: readonly string[];
   /** The window with screenings; by hand it is found if absent. */
   readonly window?: Window;
@@ -62,7 +61,6 @@ export interface LoadConfig {
   readonly parts?: number;
   /** Factor of the rate in the second third of the run. */
   readonly spikeFactor?: number;
-  /** Polls use a window of this length. */
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
   readonly probe?: {
@@ -87,7 +85,6 @@ export interface LoadConfig {
   readonly records: boolean;
 }
 
-/** Section 8. */
 export const MAX_PAGE_SIZE = 1000;
 
 const file = __ENV['LOAD_CONFIG'];

@@ -2,10 +2,8 @@
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 export const TIMEOUT_SECONDS = 10;
-/** Length of the window of a poll. */
 export const HEAD_SECONDS = 300;
 
-/** The scenarios of pages.ts. */
 export const PAGES = {
   smoke: { requestsPerSecond: 5, seconds: 30 },
   poll: { requestsPerSecond: 20, seconds: 30 },

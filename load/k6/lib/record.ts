@@ -4,10 +4,8 @@ import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import type { Finding } from './judge.ts';
 
-/** A request of open arrivals. */
 export interface ArrivalRecord extends Sample {
   readonly kind: 'arrival';
-  /** k6's, if there was no answer. */
   readonly errorCode?: number;
   /** How late a free VU started: the generator's own delay. */
   readonly schedulerLagMs: number;
@@ -15,7 +13,6 @@ export interface ArrivalRecord extends Sample {
   readonly pages?: number;
 }
 
-/** A page of a traversal. */
 export interface PageRecord {
   readonly kind: 'page';
   readonly walk: number;

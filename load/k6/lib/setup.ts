@@ -9,7 +9,6 @@ import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
 export interface SetupData {
-  /** One per client. */
   readonly tokens: readonly Token[];
   readonly tenantIds: readonly string[];
   readonly window: Window;
@@ -17,7 +16,6 @@ export interface SetupData {
   readonly startAtMs: number;
 }
 
-/** Options of every script. */
 export const SETUP = {
   setupTimeout: '10m',
   ...(isUntagged ? { systemTags: [] } : {}),

@@ -55,11 +55,9 @@ function summarise(data: SummaryData) {
 const partOf = (config: LoadConfig) => ({
   runId: config.runId!,
   parts: config.parts!,
-  /** Planned duration of the load. */
   seconds: config.seconds,
   p99Ms: config.p99Ms,
   errorRate: config.errorRate,
-  /** Requests of all runners together. */
   due: dueCount(config),
   /** k6's execution segment, such as `1/3:2/3`. */
   segment: String(exec.test.options.executionSegment ?? '0:1'),
