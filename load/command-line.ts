@@ -74,6 +74,7 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--outage <time>', 'duration of an outage to catch up with', duration, 3600)
     .option('--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0)
     .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)
+    .option('--html <file>', 'HTML page with plots', 'reports/load-plan.html')
     .option('--json', 'print JSON')
     .action((flags: PlanFlags) => choose(() => planCommand(flags)));
 
@@ -81,7 +82,8 @@ function programOf(choose: (run: Run) => void): Command {
     .command('merge')
     .description('merges the results of several runners: load-*.json files or logs of runners')
     .argument('<files...>')
-    .action((files: string[]) => choose(() => mergeCommand(files)));
+    .option('--output <file>', 'write the merged result as JSON')
+    .action((files: string[], { output }: { output?: string }) => choose(() => mergeCommand(files, output)));
 
   program
     .command('accuracy')

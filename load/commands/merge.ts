@@ -1,5 +1,5 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
 import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
@@ -42,7 +42,7 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
 }
 
 /** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
-export async function mergeCommand(files: readonly string[]): Promise<number> {
+export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
   const parts = await Promise.all(files.map(readPart));
   const merged = mergeParts(parts);
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
@@ -50,6 +50,8 @@ export async function mergeCommand(files: readonly string[]): Promise<number> {
   const correct = conformant(findings) && (findings.length > 0 || !merged.counts['findings']);
   const { requests, seconds, requestsPerSecond, p50Ms, p99Ms, errorRate } = merged;
   const judged = { void: merged.void ?? false, conformant: correct, held: merged.held };
+  if (output)
+    await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
     `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
   );

@@ -1,7 +1,8 @@
 /**
  * `npm run load -- plan`: computes requests, utilisation, waiting times, replicas and cost from a measured capacity.
  */
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { bisect, linesOf, median } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
@@ -13,6 +14,9 @@ import {
   type TenantsFigure,
 } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { markup } from '../../certify/render/markup.ts';
+import { loadPage } from '../report/write.ts';
+import { plot } from '../report/plot.ts';
 
 export interface PlanFlags extends Omit<
   Assumptions,
@@ -23,11 +27,12 @@ export interface PlanFlags extends Omit<
   readonly pollFrom?: string;
   readonly pollSpread?: number;
   readonly measuredReplicas: number;
+  readonly html: string;
   readonly json?: boolean;
 }
 
 /**
- * Prints the plan. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
+ * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
  * measured, or the capacity is unconfirmed or measured with wrong answers. Throws UsageError.
  */
 export async function planCommand(flags: PlanFlags): Promise<number> {
@@ -85,6 +90,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
           ...warnings.map((warning) => `warning: ${warning}`),
         ].join('\n'),
   );
+  await mkdir(dirname(flags.html), { recursive: true });
+  await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
+  if (!flags.json) console.log(`  ${flags.html}`);
   if (planned.carried === undefined || objections(result, figure).length > 0) return EXIT.void;
   return planned.carried ? EXIT.held : EXIT.broken;
 }
@@ -193,4 +201,26 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
   } catch {
     throw new UsageError(`${file}: not a result of \`npm run load -- ${scenarios.join(' or ')}\``);
   }
+}
+
+function planHtml(planned: ReturnType<typeof plan>, { target }: LoadResult): string {
+  const { carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
+  const carries = peak / utilisation;
+  const level = { at: carries, name: `${carries.toPrecision(3)}/s` };
+  const load = years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants] as const);
+  const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
+${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
+${plot('Load at the peak by year', 'years from now', 'requests per second', { 'load at the peak': load }, { level })}
+<h2>Arithmetic</h2>
+<ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
+  return loadPage(
+    'plan',
+    target,
+    carried === undefined
+      ? ['Not measured', 'untested']
+      : carried
+        ? ['Carried', 'pass']
+        : ['Not carried', 'fail'],
+    body,
+  );
 }

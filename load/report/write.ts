@@ -33,6 +33,26 @@ export function terminalSummary(result: LoadResult): string {
   return visible([...head, ...lines].join('\n'));
 }
 
+/** Returns a page with title, verdict and content. */
+export function loadPage(
+  kind: string,
+  title: string,
+  [word, status]: readonly [word: string, status: 'pass' | 'fail' | 'untested'],
+  body: Markup,
+): string {
+  return page({
+    title: `${kind === 'plan' ? 'Plan' : title}: ${word}`,
+    status,
+    style: PLOT_STYLE,
+    body: markup`<main>
+<p class="overline">Screenings Retrieval Service · ${kind}</p>
+<h1>${title}</h1>
+<p><span class="badge ${status}">${word}</span></p>
+${body}
+</main>`,
+  });
+}
+
 const SIZE_COLUMNS = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
 
 export function resultHtml(result: LoadResult): string {
@@ -66,18 +86,7 @@ ${table({
   head: SIZE_COLUMNS,
   rows: sizes.map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
 })}`;
-  const [word, status] = verdictOf(result);
-  return page({
-    title: `${scenario}: ${word}`,
-    status,
-    style: PLOT_STYLE,
-    body: markup`<main>
-<p class="overline">Screenings Retrieval Service · load result</p>
-<h1>${scenario}</h1>
-<p><span class="badge ${status}">${word}</span></p>
-${body}
-</main>`,
-  });
+  return loadPage('load result', scenario, verdictOf(result), body);
 }
 
 function findings({ findings: found }: LoadResult): Markup | undefined {
