@@ -2,7 +2,7 @@
 import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
 import { BudgetExhausted, PreconditionFailed, SupplyUnusable, TargetGone } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
+import { isViolation, OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
 import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
 import {
   CLASSES,
@@ -147,7 +147,7 @@ function resultOf(
     const failures = mostDifferent(found.sort((a, b) => rank(a) - rank(b)))
       .slice(0, FAILURES_AT_MOST)
       .map((finding) => failureOf(finding, words, sameAnswerBefore(finding.exchange, pages)));
-    const broken = level === 'MUST' && found.some(({ warning }) => !warning);
+    const broken = found.some(isViolation);
     return result(broken ? 'fail' : 'warn', { failures });
   }
   const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));

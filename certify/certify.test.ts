@@ -3,9 +3,17 @@ import { expect } from '@playwright/test';
 import { faultNamed } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/testing.ts';
 import { concurrentLanes, selectIds } from './certify.ts';
+import { showProgress } from './command/progress.ts';
 import type { Access, Check } from '../engine/run/check.ts';
+import { Kit } from '../engine/run/kit.ts';
+import { DEFAULTS } from '../engine/run/state/context.ts';
+import type { Finding } from '../engine/run/state/ledger.ts';
+import type { Target } from '../engine/target/target.ts';
+import { failFor } from '../fixtures/playwright.ts';
+import { SPECS } from '../specs/all.ts';
+import { GROUPS } from '../reference-server/variants/all.ts';
 import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
-import { instant, shift } from '../engine/data/instant.ts';
+import { compareInstants, instant, shift } from '../engine/data/instant.ts';
 import { screening, withAdded } from '../reference-server/faults/rows.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
@@ -17,6 +25,8 @@ import {
   middleware,
   queryOf,
   refusals,
+  storedPages,
+  withHeader,
 } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
@@ -122,6 +132,37 @@ test('--fail-fast ends the run at the first broken requirement', async ({ small 
   expect(resultOf(report, '9-prefix')).toMatchObject({ status: 'untested', reason: report.basis });
 });
 
+test('a warning about a MUST ends no run, and is no failure on a terminal or under Playwright', async ({
+  small,
+}) => {
+  const { server, target: change } = GROUPS['with a store of milliseconds']!.find(({ name }) =>
+    name.startsWith('both tenants'),
+  )!;
+  let target: Target | undefined;
+  const lines: string[] = [];
+  const progress = showProgress({ write: (text: string) => lines.push(text) } as never);
+  const warnings: Finding[] = [];
+  const report = await certifyServer(small, server!, 'full', {
+    ...{ runs: 1, failFast: true, only: ['4.2-r3-one-tenant', '4.2-r1-zero-width'] },
+    change: (of) => (target = change!(of)),
+    onProgress: (now) => {
+      progress.tell(now);
+      // The texts of answers end with the run.
+      warnings.push(...now.findings.map((finding) => ({ ...finding, exchange: undefined })));
+    },
+  });
+  progress.end();
+  expect([report.verdict, report.basis]).toEqual(['conformant', undefined]);
+  expect(resultOf(report, '4.2-r3-one-tenant').status).toBe('warn');
+  expect(lines.join('')).toContain('! 4.2-r3-one-tenant  ');
+  expect(lines.join('')).not.toMatch(/✗|failed/);
+
+  await using kit = new Kit(target!, { ...DEFAULTS, seed: 0 });
+  const annotations: { type: string }[] = [];
+  await failFor(kit, warnings, { tags: [], annotations, attach: async () => {} } as never);
+  expect(annotations.map(({ type }) => type)).toEqual(['4.2-r3-one-tenant warning']);
+});
+
 test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {
   const check = (title: string, access: Access): Check => ({
     ...{ title, access, ids: [], needs: 'page', isSupplement: false },
@@ -180,6 +221,23 @@ test('a requirement declared not applicable does not make a run incomplete', asy
     status: 'untested',
     reason: `declared not applicable by the target file: ${reason}`,
   });
+});
+
+test('a token that expires while one check uses it is renewed', async ({ small }) => {
+  let [mints, aheadMs] = [0, 0];
+  const now = (): number => Date.now() + aheadMs;
+  const server = both(
+    middleware(() => async (request, next) => {
+      if (isTokenRequest(request)) mints++;
+      const answer = withHeader(await next(request), 'date', new Date(now()).toUTCString());
+      if (mints === 2 && isScreenings(request)) aheadMs = 2 * 3_600_000;
+      return answer;
+    }),
+    { now },
+  );
+  const checks = SPECS.filter(({ title }) => title.startsWith('the same next returns the same items late'));
+  const report = await certifyServer(small, server, 'bare', { checks });
+  expect([mints, failedOf(report)]).toEqual([3, []]);
 });
 
 test('reports a rule as untested if its combinations are not served', async ({ small }) => {
@@ -270,4 +328,57 @@ for (const [name, lateMs, status, reason] of [
     const result = resultOf(await certifyServer(small, server, 'full', options), only[0]);
     expect([result.status, result.failures]).toEqual([status, []]);
     if (reason) expect(result.reason).toMatch(reason);
+  });
+
+const KEPT_FROM = instant('2024-03-15T00:00:00Z');
+
+/** A store that does not show what is older, while it is told to. */
+const withoutOld = (isShort: () => boolean): ServerOptions =>
+  storedPages(() => (query, ask) => {
+    const isOld = isShort() && compareInstants(query.from, KEPT_FROM) < 0;
+    return ask(isOld ? { ...query, from: KEPT_FROM, fromId: undefined } : query);
+  });
+
+for (const [when, lacksOld, status] of [
+  ['are deleted during an outage', (stage: string) => stage === 'after', 'pass'],
+  ['are deleted before the server fails', (stage: string) => stage !== 'before', 'pass'],
+  [
+    'are missing on every page during an outage, and no longer after it',
+    (stage: string) => stage === 'on',
+    'fail',
+  ],
+] as const)
+  test(`without a dataset, screenings that ${when}: ${status}`, async ({ small }) => {
+    let [isShort, asked] = [false, 0];
+    const { server = {}, target: change } = outage((request, stage, next) => {
+      isShort = lacksOld(stage);
+      if (stage !== 'on' || !isScreenings(request)) return next(request);
+      const fails = status === 'pass' && (!isShort || ++asked > 2);
+      return fails ? errorAnswer(503, 'service_unavailable', 'no connection') : next(request);
+    });
+    const only = ['7.2-server-error'] as const;
+    const report = await certifyServer(
+      small,
+      both(
+        withoutOld(() => isShort),
+        server,
+      ),
+      'full',
+      {
+        ...{ runs: 1, only, timeoutMs: 400, pollingScale: 0.1 },
+        change: (target) =>
+          change!({
+            ...target,
+            dataset: undefined,
+            secondDataset: undefined,
+            events: undefined,
+            window: undefined,
+          }),
+      },
+    );
+    const { failures, ...result } = resultOf(report, only[0]);
+    expect([result.status, failures[0]?.message ?? '']).toEqual([
+      status,
+      status === 'pass' ? '' : expect.stringMatching(/no page that lacks item \d+/),
+    ]);
   });

@@ -5,17 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { unlessAborted } from '../engine/clock.ts';
 import { Kit } from '../engine/run/kit.ts';
 import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
-import type { Finding } from '../engine/run/state/ledger.ts';
+import { isViolation, type Finding } from '../engine/run/state/ledger.ts';
 import { inOrder, type Check, runsEarly } from '../engine/run/check.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { preconditionsOf, runCheck } from '../engine/run/schedule/run-check.ts';
-import {
-  REQUIREMENTS,
-  requirement,
-  type RequirementClass,
-  type RequirementId,
-} from '../engine/requirements.ts';
+import { REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
 import type { Target } from '../engine/target/target.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
@@ -117,7 +112,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     fresh.push(...findings);
     const broken =
       options.failFast &&
-      findings.find(({ id }) => requirement(id).level === 'MUST' && (options.only?.includes(id) ?? true));
+      findings.find((finding) => isViolation(finding) && (options.only?.includes(finding.id) ?? true));
     if (broken) stopped ??= `--fail-fast ended the run at ${broken.id}`;
   });
   let waiting = 0;

@@ -32,8 +32,8 @@ interface Scratch {
   /** Stores screenings; they may become visible later. */
   readonly store: (entries: readonly Entry[]) => Promise<void>;
   /**
-   * Stores a dataset in an empty range of time and waits, up to a limit, until all of it is visible. Returns the
-   * visible part, with the precision that the store keeps. Throws if none of it becomes visible.
+   * Stores a dataset in an empty range of time and waits, up to a limit, until all of it is visible. Returns it with
+   * the precision that the store keeps. Throws if a part of it does not become visible.
    */
   readonly fill: (dataset: Dataset) => Promise<{ readonly from: Free; readonly shown: readonly Entry[] }>;
 }
@@ -98,7 +98,7 @@ async function freshStretch(kit: Kit, tenantId: string): Promise<Free> {
 const LONGEST_LAG_MS = 10_000;
 const LAG_POLL_MS = 100;
 const STALE_POLL_MS = 1_000;
-/** Runs in which something stored never became visible: they do not wait again. */
+/** Runs in which something stored never became visible: they do not wait again until something has. */
 const gaveUpWaiting = new WeakSet<Kit>();
 /** Runs in which something stored has become visible: ingest works. */
 const ingestWorks = new WeakSet<Kit>();
@@ -122,8 +122,14 @@ const whereReplicasLag =
     return holds(example);
   };
 
-const nothingShows = (kit: Kit): SupplyUnusable =>
-  new SupplyUnusable(`ingest: nothing that it stored shows within ${kit.pollingMs(LONGEST_LAG_MS) / 1000} s`);
+/** What no answer has shown may arrive at any time: it is never judged. */
+const showsTooLate = (kit: Kit, shown: number, stored: number): SupplyUnusable => {
+  const what =
+    shown === 0
+      ? 'nothing that it stored shows'
+      : `only ${shown} of ${stored} screenings that it stored show`;
+  return new SupplyUnusable(`ingest: ${what} within ${kit.pollingMs(LONGEST_LAG_MS) / 1000} s`);
+};
 
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
@@ -138,22 +144,20 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
     if (missing < entries.length) ingestWorks.add(kit);
-    const inVain = gaveUpWaiting.has(kit) && exchange.status === 200;
-    if (inVain && !ingestWorks.has(kit)) throw nothingShows(kit);
     complete = missing === 0 ? complete + 1 : 0;
     if (complete > 0 && complete < wanted) {
       await kit.clock.sleep(kit.pollingMs(COMPLETE_MS / (COMPLETE_ANSWERS - 1)), kit.options.signal);
       continue;
     }
     // The walk reports errors and incomplete pages.
-    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl || gaveUpWaiting.has(kit)) {
+    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl) {
       if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', kit.clock.now() - began);
       return asServed(entries, items);
     }
-    if (kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
+    const inVain = gaveUpWaiting.has(kit) && !ingestWorks.has(kit);
+    if (inVain || kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
       gaveUpWaiting.add(kit);
-      if (missing < entries.length) return asServed(entries, items);
-      throw nothingShows(kit);
+      throw showsTooLate(kit, entries.length - missing, entries.length);
     }
     await kit.clock.sleep(LAG_POLL_MS);
   }

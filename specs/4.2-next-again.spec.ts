@@ -98,6 +98,6 @@ test(
     await checkNextAgain(kit, 'the same next late');
     const token = readToken(await kit.client.mint());
     if (!token) throw new Untested('the token endpoint issued no second token');
-    await checkNextAgain(kit, 'the same next with a new token', tokenHeader(token, 'a new one'));
+    await checkNextAgain(kit, 'the same next with a new token', tokenHeader(token, 'a new one', 'primary'));
   },
 );

@@ -1,13 +1,14 @@
 /** Section 7.2, late in the run: the server while the target's fault command is active, and after it. */
 import { about, test } from '../fixtures/test.ts';
+import { missingFrom } from '../engine/checks/coverage.ts';
 import { codesOf, sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
-import { orderedItems, pageOf, SOME_WINDOW } from '../engine/client/page.ts';
+import { endsEmpty, orderedItems, pageOf, SOME_WINDOW } from '../engine/client/page.ts';
 import { readToken, type Token } from '../engine/client/token.ts';
-import { compareKeys, type Key } from '../engine/data/oracle.ts';
+import { compareKeys, type Key, type OracleItem } from '../engine/data/oracle.ts';
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -17,6 +18,7 @@ import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
+import { areErased } from '../engine/run/walk/walk.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -29,14 +31,20 @@ const MOST_UNREAD = 2;
 /** A mismatch counts immediately; a `not yet` becomes one if it has not changed within the lag. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
+/** Fails after the fault if screenings that a page lacks are there again: an outage may hide them on every page. */
+type Doubt = () => Promise<void>;
+
+/** `deleted`: screenings that were deleted since the earlier page, which this one need not show. */
+type JudgeOutage = (exchange: Exchange, deleted?: ReadonlySet<bigint>) => Verdict;
+
 /** One request that is sent after the fault, and during it if `during` judges the answer. */
 interface Probe {
   readonly name: string;
   readonly id: RequirementId;
   readonly request: () => RequestOut;
-  readonly during?: (exchange: Exchange) => Verdict;
+  readonly during?: JudgeOutage;
   readonly duringExpected?: string;
-  readonly after: (exchange: Exchange) => Verdict;
+  readonly after: JudgeOutage;
   readonly afterExpected: string;
 }
 
@@ -47,12 +55,13 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
+  const doubts: Doubt[] = [];
   let unanswered: Untested | undefined;
   try {
     await fault.start().catch((error: Error) => {
       throw new SupplyUnusable(`fault.start: ${error.message}`);
     });
-    await whileFailing(kit, probes);
+    unanswered = await whileFailing(kit, probes, doubts);
   } catch (error) {
     if (!(error instanceof Untested) || error instanceof SupplyUnusable) throw error;
     unanswered = error;
@@ -63,23 +72,30 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   }
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const { after, afterExpected, ...probe } of probes)
-    await sendUntilSettled(kit, probe, afterExpected, after, untilMs);
+    await sendUntilSettled(kit, probe, afterExpected, after, untilMs, doubts);
+  for (const failIfThere of doubts) await failIfThere();
   if (unanswered) throw unanswered;
 }
 
-async function whileFailing(kit: Kit, probes: readonly Probe[]): Promise<void> {
+/** Returns why the outage could not be tested, if it could not. */
+async function whileFailing(
+  kit: Kit,
+  probes: readonly Probe[],
+  doubts: Doubt[],
+): Promise<SupplyUnusable | undefined> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   const verdicts: Verdict[] = [];
   for (const { during, duringExpected = '', ...probe } of probes) {
     if (!during) continue;
-    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs));
+    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs, doubts));
     // If the server fails in the wrong way, its other answers belong to the same failure.
-    if (verdicts[0] !== 'right' && verdicts[0] !== 'as before') return;
+    if (verdicts[0] !== 'right' && verdicts[0] !== 'as before') return undefined;
   }
-  if (verdicts[0] === 'as before' && !verdicts.some((verdict) => typeof verdict === 'object'))
-    throw new SupplyUnusable(
-      `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
-    );
+  return verdicts[0] === 'as before' && !verdicts.some((verdict) => typeof verdict === 'object')
+    ? new SupplyUnusable(
+        `fault.start: the server does not fail: it still answers as before after ${kit.pollingMs(LAG_MS) / 1000} s`,
+      )
+    : undefined;
 }
 
 /** Sends the request repeatedly until the answer is right, or is a mismatch. Throws Untested if no answer arrives. */
@@ -87,8 +103,9 @@ async function sendUntilSettled(
   kit: Kit,
   { id, name, request }: Pick<Probe, 'id' | 'name' | 'request'>,
   expected: string,
-  judge: (exchange: Exchange) => Verdict,
+  judge: JudgeOutage,
   untilMs: number,
+  doubts: Doubt[],
 ): Promise<Verdict> {
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
@@ -101,7 +118,13 @@ async function sendUntilSettled(
       throw new Untested(
         `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
       );
-    const verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
+    let verdict: Verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
+    const lost = typeof verdict === 'object' && !keep429 ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
+    if (typeof verdict === 'object' && (await areDeleted(kit, exchange, lost))) {
+      const finding = { id, cause: `${name}: ${expected}`, mismatch: verdict, exchange };
+      doubts.push(async () => void ((await areDeleted(kit, exchange, lost)) || kit.fail(finding)));
+      verdict = judge(exchange, new Set(lost.map((item) => item.id)));
+    }
     const isOver = typeof verdict === 'object' || (isLast && verdict === 'not yet');
     if (verdict !== 'as before') kit.ledger.check(id);
     if (isOver) {
@@ -112,6 +135,15 @@ async function sendUntilSettled(
     if (isOver || isLast || verdict === 'right') return verdict;
     await kit.clock.sleep(PAUSE_MS, kit.options.signal);
   }
+}
+
+const NONE: ReadonlySet<bigint> = new Set();
+
+/** Without a dataset: whether screenings that a page lacks are nowhere else either. They were deleted meanwhile. */
+async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[]): Promise<boolean> {
+  const { authorization: by } = page.request;
+  const client = by.kind === 'client' ? by.client : 'primary';
+  return !endsEmpty(page) && (await areErased(kit, lost, client, { provoked: true }));
 }
 
 // -- the probes ----------------------------------------------------------------------------------
@@ -147,7 +179,7 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   const half = withLetter(signature, signature.text.length >> 1, 'A');
   const page200 = (name: string, before: Exchange, send = (): RequestOut => before.request): Probe => ({
     ...{ name, id, request: send, duringExpected: fails, afterExpected: heals('200') },
-    during: (exchange) => (isFailure(exchange) ? 'right' : served(name, before)(exchange)),
+    during: (exchange, deleted) => (isFailure(exchange) ? 'right' : served(name, before)(exchange, deleted)),
     after: served(name, before),
   });
   const token200 = (name: string, client: ClientName): Probe => ({
@@ -196,11 +228,11 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   return [
     {
       ...page200('a page', first, page),
-      during: (exchange) =>
+      during: (exchange, deleted = NONE) =>
         isFailure(exchange)
           ? 'right'
-          : (endsTraversal('a page', exchange, first) ??
-            (isSamePage(exchange, first) ? 'as before' : 'not yet')),
+          : (endsTraversal('a page', exchange, first, deleted) ??
+            (isSamePage(exchange, first) || deleted.size > 0 ? 'as before' : 'not yet')),
     },
     ...traversal.map(([name, before]) => page200(name, before)),
     token200('a token request', 'primary'),
@@ -235,6 +267,8 @@ const isSamePage = (a: Exchange, b: Exchange): boolean => {
 async function otherPages(kit: Kit, query: string): Promise<[name: string, before: Exchange][]> {
   const pages: [string, Exchange][] = [];
   const ask = async (name: string, size: string | undefined, client: ClientName): Promise<void> => {
+    // It remembers the screenings of the page.
+    await kit.oracle(client);
     const request = kit.request(
       await kit.tenantOf(client),
       query,
@@ -249,20 +283,26 @@ async function otherPages(kit: Kit, query: string): Promise<[name: string, befor
 }
 
 const served =
-  (name: string, before: Exchange) =>
-  (exchange: Exchange): Verdict =>
-    endsTraversal(name, exchange, before) ?? (exchange.status === 200 ? 'right' : 'not yet');
+  (name: string, before: Exchange): JudgeOutage =>
+  (exchange, deleted = NONE) =>
+    endsTraversal(name, exchange, before, deleted) ?? (exchange.status === 200 ? 'right' : 'not yet');
 
 /** The mismatch if a client loses screenings: the answer ends the traversal early, or lacks an item of the earlier page. */
-function endsTraversal(name: string, exchange: Exchange, before: Exchange): Mismatch | undefined {
+function endsTraversal(
+  name: string,
+  exchange: Exchange,
+  before: Exchange,
+  deleted: ReadonlySet<bigint>,
+): Mismatch | undefined {
   if (exchange.status !== 200) return undefined;
   const { items = [], nextUrl } = pageOf(exchange);
-  const isEarly = nextUrl === undefined && pageOf(before).nextUrl !== undefined;
+  const isEarly = nextUrl === undefined && pageOf(before).nextUrl !== undefined && deleted.size === 0;
   const shown = orderedItems(exchange);
   const last = shown.at(-1);
   // New items may displace the last ones; a page that is cut by time may hold nothing yet.
   const isPassed = (item: Key): boolean => (last ? compareKeys(item, last) < 0 : nextUrl === undefined);
-  const lost = orderedItems(before).find((item) => !shown.some(({ id }) => id === item.id) && isPassed(item));
+  const isLost = (item: Key): boolean => !deleted.has(item.id) && !shown.some(({ id }) => id === item.id);
+  const lost = orderedItems(before).find((item) => isLost(item) && isPassed(item));
   if (!isEarly && !lost) return undefined;
   return differs(
     `${name}: 5xx or the earlier page, and no page that ${isEarly || !last ? 'ends the traversal' : `lacks item ${lost?.id}`}`,

@@ -116,6 +116,48 @@ test('a recording does not show whether a testTime was corrected, or how a raw +
   expect(resultOf(report, '2.3-id-stable').status).toBe('untested');
 });
 
+const PAGE = '{"items":[],"links":{}}';
+const UNAUTHENTICATED = '{"code":"unauthenticated"}';
+const HTML = '<h1>Service Unavailable</h1>';
+/** A rejection of a gateway, in its own words. */
+const MANY = '{"message":"Too many requests"}';
+
+/** Judges answers that a client got at one address, one a second; `Bearer a` is its token. */
+async function failedOfAnswers(
+  ...answers: readonly (readonly [status: number, text: string, token?: string])[]
+): Promise<string> {
+  const url =
+    'https://api.example/v1/tenants/1b9e2c40-0000-4000-8000-000000000001/screenings?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z';
+  const entries = answers.map(([status, text, token = 'a'], second) => ({
+    startedDateTime: `2026-03-01T08:30:${String(second).padStart(2, '0')}Z`,
+    request: { method: 'GET', url, headers: [{ name: 'Authorization', value: `Bearer ${token}` }] },
+    response: {
+      status,
+      headers: [
+        { name: 'content-type', value: 'application/json' },
+        { name: 'retry-after', value: '1' },
+      ],
+      content: { size: text.length, mimeType: 'application/json', text },
+    },
+  }));
+  const file = join(directory, 'run.har');
+  await writeFile(file, harText(entries));
+  const recording = await readHar(file);
+  return failedOf(await judgeRecording(recording, targetOfRecording(recording), {})).join();
+}
+
+test('a recorded failure of a request that was served later is judged as live: not', async () => {
+  expect(await failedOfAnswers([503, HTML], [500, MANY], [200, PAGE])).toBe('');
+  expect(await failedOfAnswers([200, PAGE], [503, HTML])).toMatch(/^7\.2-body: .*got 503/);
+  expect(await failedOfAnswers([500, HTML, 'b'], [200, PAGE])).toMatch(/^7\.2-body: .*got 500/);
+});
+
+test('a recorded 429 without rate_limited is judged as live: not after five rejected tokens', async () => {
+  const rejected = Array.from({ length: 5 }, () => [401, UNAUTHENTICATED, 'b'] as const);
+  expect(await failedOfAnswers([200, PAGE], ...rejected, [429, MANY])).toBe('');
+  expect(await failedOfAnswers([200, PAGE], [429, MANY])).toMatch(/7\.2-rate_limited: .*got 429/);
+});
+
 test('rejects a file that is not HAR with one line', async () => {
   await expect(reread([])).rejects.toThrow('contains no request to the service');
   const file = test.info().outputPath('a.har');

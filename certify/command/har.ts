@@ -2,7 +2,9 @@
 import { z } from 'zod';
 import { UsageError } from '../../engine/errors.ts';
 import { readJson } from '../../engine/files.ts';
+import { systemClock } from '../../engine/clock.ts';
 import { exchangeOf, isPlain, type Authorization, type Exchange } from '../../engine/client/exchange.ts';
+import { Guards } from '../../engine/client/guards.ts';
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';
 import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
@@ -215,8 +217,35 @@ const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '7.2-no-unprovoked-5xx',
 ]);
 
-/** A guard may have refused it, and a recording cannot be asked again. */
-const isByGuard = ({ status, json }: Exchange): boolean => [403, 429].includes(status) && json === undefined;
+/**
+ * Leaves out what a live run does not judge: a failure of a request that was served later, and what a guard may have
+ * refused. A recording cannot be asked again.
+ */
+function judgedAsLive(exchanges: readonly Exchange[]): (exchange: Exchange) => boolean {
+  const served = exchanges.filter(({ status }) => status >= 200 && status < 300);
+  const lastServed = new Map(served.map(({ request, seq }) => [request.url, seq]));
+  const bearerOf = ({ request: { authorization: by } }: Exchange): string =>
+    by.kind === 'header' ? by.value : '';
+  // The client's own token, or none if the recorder removed all of them.
+  const accepted = new Set(served.map(bearerOf));
+  let nowMs = 0;
+  const guards = new Guards({
+    clock: { ...systemClock, now: () => nowMs },
+    probe: () => Promise.reject(new Error('nothing is sent for a recording')),
+  });
+  return (exchange) => {
+    const { request, status, json, seq, startedAtMs } = exchange;
+    nowMs = startedAtMs;
+    guards.note(exchange);
+    const isOwn = accepted.has(bearerOf(exchange));
+    const by: Authorization = isOwn ? { kind: 'client', client: 'primary' } : request.authorization;
+    const isByGuard =
+      ([403, 429].includes(status) && json === undefined) ||
+      guards.mayHaveThrottled({ ...exchange, request: { ...request, authorization: by } });
+    const isServedLater = isOwn && (lastServed.get(request.url) ?? 0) > seq;
+    return !isByGuard && !(status >= 500 && isServedLater);
+  };
+}
 
 /** Recorders often remove tokens; a removed token cannot be judged. */
 const isRedacted = ({ json }: Exchange): boolean => {
@@ -242,8 +271,9 @@ export async function judgeRecording(
   // The target cannot be asked how it reads a raw + in next.
   kit.knowledge.keepsRawPlus = true;
   const began = performance.now();
+  const isJudged = judgedAsLive(exchanges.filter(({ request }) => request.channel === 'rest'));
   const judged = exchanges.filter((exchange) =>
-    exchange.request.channel === 'rest' ? !isByGuard(exchange) : !isRedacted(exchange),
+    exchange.request.channel === 'rest' ? isJudged(exchange) : !isRedacted(exchange),
   );
   for (const exchange of judged) kit.judgeRecorded(exchange, NOT_FROM_RECORDS);
   const seen = REQUIREMENTS.map(({ id }) => id).filter((id) => kit.ledger.checks.has(id));

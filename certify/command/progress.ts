@@ -1,8 +1,7 @@
 /** Shows the progress of a run: one updated line on a terminal, otherwise a line at intervals; and findings once confirmed. */
 import type { WriteStream } from 'node:tty';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
-import { requirement } from '../../engine/requirements.ts';
-import type { Finding } from '../../engine/run/state/ledger.ts';
+import { isViolation, type Finding } from '../../engine/run/state/ledger.ts';
 import type { Progress } from '../certify.ts';
 import { clip, oneLine } from '../render/markup.ts';
 import { durationText } from '../render/results.ts';
@@ -26,7 +25,7 @@ export function showProgress(
   const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
   let latest: Progress | undefined;
   const failed = new Set<string>();
-  /** One line per requirement; the report contains the rest. */
+  /** One line per requirement, and another one where a failure follows a warning; the report contains the rest. */
   const told = new Set<string>();
   const line = (text: string): void => {
     out.write(`${moves ? '\r\x1b[K' : ''}${text}\n`);
@@ -54,9 +53,9 @@ export function showProgress(
     tell(progress) {
       latest = progress;
       for (const finding of progress.findings) {
-        if (told.has(finding.id)) continue;
+        if ((isViolation(finding) ? failed : told).has(finding.id)) continue;
         told.add(finding.id);
-        if (requirement(finding.id).level === 'MUST') failed.add(finding.id);
+        if (isViolation(finding)) failed.add(finding.id);
         line(findingLine(finding, redact));
       }
       if (moves) now();
@@ -69,8 +68,8 @@ export function showProgress(
 }
 
 /** `✗ 4.2-to-exclusive  expected …, got …` */
-function findingLine({ id, mismatch }: Finding, redact: (text: string) => string): string {
-  const mark = requirement(id).level === 'MUST' ? '✗' : '!';
-  const words = redact(sayMismatch(mismatch));
-  return `${mark} ${id}  ${clip(oneLine(words), LONGEST_FINDING)}`;
+function findingLine(finding: Finding, redact: (text: string) => string): string {
+  const mark = isViolation(finding) ? '✗' : '!';
+  const words = redact(sayMismatch(finding.mismatch));
+  return `${mark} ${finding.id}  ${clip(oneLine(words), LONGEST_FINDING)}`;
 }

@@ -3,19 +3,21 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { compareInstants, instant } from '../../engine/data/instant.ts';
-import type { Screening } from '../../engine/data/dataset.ts';
+import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
+import { parseScreening, type Screening } from '../../engine/data/dataset.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf, verifying } from '../../reference-server/faults/bearer.ts';
+import { screening, withAdded } from '../../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../../reference-server/testing.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
 import { certify, selectIds } from '../certify.ts';
-import { failedOf, resultOf, fastClock } from './faults.ts';
+import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
+import { SPECS } from '../../specs/all.ts';
 import type { Report } from '../report/report.ts';
 
 type Supply = (whole: ReferenceTarget) => object;
@@ -154,6 +156,7 @@ test.beforeAll(async () => {
     writeFile(join(directory, name), part.map(({ json }) => `${json}\n`).join(''));
   await write('outdated.ndjson', inOrder.slice(0, -5));
   await write('late.ndjson', inOrder.slice(10));
+  await write('completed.ndjson', inOrder.slice(100, 101));
   await writeFile(join(directory, 'words.txt'), 'hello\nworld\n');
 });
 test.afterAll(() => rm(directory, { recursive: true }));
@@ -195,6 +198,83 @@ for (const [seconds, verdict] of [
   });
 }
 
+// -- screenings that arrive after the dataset was exported, or late after ingest ---------------------
+
+const ARRIVED_ID = 8_000_000_000_000n;
+
+test('screenings of now that each request finds are no changes by writing methods', async ({ small }) => {
+  const now = instant('2026-11-26T12:00:00Z');
+  const server = withAdded(() => {
+    let asked = 0;
+    return ({ tenantId }) =>
+      tenantId === TENANTS.primary
+        ? Array.from({ length: ++asked }, (_, index) =>
+            screening(tenantId, ARRIVED_ID + BigInt(index), shift(now, BigInt(index), 0)),
+          )
+        : [];
+  });
+  const report = await certifyServer(small, server, 'full', {
+    ...{ only: ['1-read-only'], runs: 1 },
+    change: ({ window: _, ...target }) => target,
+  });
+  expect(failedOf(report)).toEqual([]);
+});
+
+test('an import into a walked window is no next without an end', async ({ small }) => {
+  const [first, count] = [instant('2024-06-15T00:00:00Z'), 12_000];
+  const server = withAdded(() => {
+    let isStored = false;
+    return ({ tenantId, from, pageSize }) => {
+      // The first walk over several pages.
+      isStored ||= pageSize === 1;
+      if (!isStored || tenantId !== TENANTS.primary) return [];
+      const start = Math.max(0, Number(from.seconds - first.seconds));
+      return Array.from({ length: Math.max(0, Math.min(pageSize + 2, count - start)) }, (_, index) => {
+        const n = BigInt(start + index);
+        return screening(tenantId, ARRIVED_ID + n, shift(first, n, 0));
+      });
+    };
+  });
+  const checks = SPECS.filter(({ title }) => title.startsWith('ties are returned once and in order'));
+  const report = await certifyServer(small, server, 'bare', { checks });
+  expect(failedOf(report)).toEqual([]);
+  expect(report.coverage.deepestWalk).toBeGreaterThan(count);
+});
+
+const LATE_MS = 20_000;
+
+for (const [what, isLate, words] of [
+  ['all', () => true, /ingest: nothing that it stored shows within 10 s/],
+  ['half', (index: number) => index % 2 === 1, /ingest: only \d+ of \d+ .* show within 10 s/],
+] as const)
+  test(`a command to store of which ${what} shows late from the second time on`, async ({ small }) => {
+    const clock = fastClock();
+    const stored: { readonly one: Screening; readonly fromMs: number }[] = [];
+    let times = 0;
+    const ingest = async (lines: readonly string[]): Promise<void> => {
+      const lateMs = times++ === 0 ? 0 : LATE_MS;
+      for (const [index, line] of lines.entries())
+        stored.push({
+          one: parseScreening(line),
+          fromMs: clock.now() + (isLate(index) ? lateMs : 0),
+        });
+    };
+    const server = withAdded(
+      () =>
+        ({ tenantId }) =>
+          tenantId === TENANTS.scratch
+            ? stored.flatMap(({ one, fromMs }) => (clock.now() >= fromMs ? one : []))
+            : [],
+    );
+    const report = await certifyServer(small, server, 'full', {
+      ...{ only: ['4.2-r5-exactly-once'], runs: 10, clock },
+      change: (target) => ({ ...target, ingest }),
+    });
+    expect(failedOf(report)).toEqual([]);
+    expect(report.verdict).toBe('incomplete');
+    expect(report.summary).toMatch(words);
+  });
+
 /** Mismatches that either the target or the target file may cause: the requirement fails and the message names the member. */
 const EITHER: readonly (readonly [what: string, id: RequirementId, supply: Supply, words: RegExp])[] = [
   [
@@ -220,6 +300,12 @@ const EITHER: readonly (readonly [what: string, id: RequirementId, supply: Suppl
     '7.2-unauthenticated',
     () => ({ errorCodePointer: '/error/code' }),
     /unless the target file is wrong: errorCodePointer, since a code is at \/code$/,
+  ],
+  [
+    'an unfinished screening that has been completed since',
+    '4.2-window',
+    () => ({ unfinished: 'completed.ndjson' }),
+    /as unfinished, unless the target file is wrong: unfinished, if it has been completed since$/,
   ],
 ];
 

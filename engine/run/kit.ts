@@ -196,6 +196,11 @@ export class Kit implements AsyncDisposable, RunContext {
     );
     const broken = brokenConnectionsFinding(await this.client.tryNewConnections());
     for (const finding of [incidents, broken]) if (finding) this.ledger.add(finding);
-    return this.confirmFindings();
+    const confirmed = await this.confirmFindings();
+    // Findings about the whole run are not sent again.
+    return [
+      ...confirmed,
+      ...this.ledger.findings.filter((one) => one.confirmed !== undefined && !one.settled),
+    ];
   }
 }

@@ -16,7 +16,7 @@ import { probing, type Groups } from './variant.ts';
 const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 
 /** A Date header that is off; tokens are right. */
-const dated = (offMs: number): ServerOptions =>
+export const dated = (offMs: number): ServerOptions =>
   answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString()));
 
 const cache = (hasAge: boolean) => ({

@@ -128,6 +128,15 @@ export const stores: Groups = {
         dataset: target.dataset?.filter(({ testTime }) => isInPart(testTime)),
       }),
     },
+    'an event of an older version, in the window, of screenings that were amended and lie outside': {
+      target: withEvents((line, index) => {
+        if (index % 50 !== 9 || isInPart(/"testTime":"([^"]*)"/.exec(line)![1]!)) return line;
+        const older = line
+          .replace(/"id":"[^"]*"/, `"id":"older-${index}"`)
+          .replace(/"testTime":"[^"]*"/, '"testTime":"2024-06-15T12:00:00Z"');
+        return [older, line];
+      }),
+    },
   },
   'on two replicas': {
     'one of two replicas in turn shows what was loaded three seconds later': storedPages(() => {

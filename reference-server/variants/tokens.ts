@@ -1,6 +1,7 @@
 /** Tokens like those of other identity providers. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import {
+  both,
   isTokenRequest,
   middleware,
   tokenAnswers,
@@ -10,11 +11,21 @@ import {
 } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { dated } from './health.ts';
 import type { Groups } from './variant.ts';
 
 const signedWith = ({ privateKey }: { privateKey: KeyObject }): ServerOptions => ({
   signingKeyPem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
 });
+
+const AHEAD_MS = 75_000;
+const KEPT_SECONDS = 90;
+
+/** The issuer hands out tokens that it has kept for a while, with what is left of their life. */
+const keptTokens = both(
+  tokenClaims(({ iat, exp }) => ({ iat: Number(iat) - KEPT_SECONDS, exp: Number(exp) - KEPT_SECONDS })),
+  tokenMembers(({ expires_in: left }) => ({ expires_in: Number(left) - KEPT_SECONDS })),
+);
 
 const ISSUER = 'https://login.example.com/tenant';
 
@@ -51,10 +62,16 @@ export const tokens: Groups = {
         return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
       };
     }),
+    'tokens that were kept for 90 s, and a clock 75 s ahead of the kit’s, as its Date says': both(
+      keptTokens,
+      dated(AHEAD_MS),
+      { now: () => Date.now() + AHEAD_MS },
+    ),
     'Cache-Control with further directives': tokenAnswers((answer) =>
       withHeader(answer, 'Cache-Control', 'private, NO-STORE, max-age=0'),
     ),
   },
+  'with a quota and a wrong Date': { 'tokens that were kept for 90 s': keptTokens },
   'with its own spelling': {
     'a clock four minutes ahead': { now: () => Date.now() + 240_000 },
     'expires_in less a margin of three seconds, and further members': tokenMembers(() => ({

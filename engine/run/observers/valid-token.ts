@@ -73,11 +73,13 @@ export const refusedToken = (exchange: Exchange, token: Token, when: string): Mi
     `${sayRefusal(exchange)}${when}`,
   );
 
-export const tokenHeader = (token: Token, label: string): Authorization => ({
+/** `of`: the client whose current token replaces it once it has expired. */
+export const tokenHeader = (token: Token, label: string, of?: ClientName): Authorization => ({
   kind: 'header',
   value: `Bearer ${token.text}`,
   label: `Bearer $TOKEN (${label})`,
   shell: 'Bearer $TOKEN',
+  ...(of ? { of } : {}),
 });
 
 /** The service names its code in a 403 or 404; a guard in front of it does not. */

@@ -23,7 +23,7 @@ import {
 } from '../../client/json.ts';
 import { VALUES_AT_MOST } from '../../client/json-text.ts';
 import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
-import { differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
+import { UNLESS, differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
 import { isInWindow, sayItem, type OracleOf } from '../../checks/page.ts';
 import {
   compareInstants,
@@ -298,7 +298,10 @@ export class Knowledge {
     const shown = unfinished && shownItems(exchange).find(({ id }) => unfinished.has(id));
     return (
       shown &&
-      differs('completed screenings only', `${sayItem(shown)}, which the target file names as unfinished`)
+      differs(
+        'completed screenings only',
+        `${sayItem(shown)}, which the target file names as unfinished${UNLESS}unfinished, if it has been completed since`,
+      )
     );
   };
 

@@ -1,5 +1,5 @@
 /** The results of a run by requirement: counts, findings, and reasons why something could not be tested. */
-import type { RequirementId } from '../../requirements.ts';
+import { requirement, type RequirementId } from '../../requirements.ts';
 import { isHang, type Exchange } from '../../client/exchange.ts';
 import type { Mismatch, Judge } from '../../checks/mismatch.ts';
 import { BudgetExhausted, SupplyUnusable } from '../../errors.ts';
@@ -34,6 +34,10 @@ export interface Finding {
   readonly settled?: boolean | undefined;
   readonly count: number;
 }
+
+/** Makes the target non-conformant: a warning about a MUST does not. */
+export const isViolation = ({ id, warning }: Pick<Finding, 'id' | 'warning'>): boolean =>
+  requirement(id).level === 'MUST' && !warning;
 
 export type NewFinding = Omit<Finding, 'count' | 'values'>;
 
