@@ -33,7 +33,7 @@ interface Scratch {
   readonly store: (entries: readonly Entry[]) => Promise<void>;
   /**
    * Stores a dataset in an empty range of time and waits, up to a limit, until all of it is visible. Returns it with
-   * the precision that the store keeps. Throws if a part of it does not become visible.
+   * the precision that the store keeps. Throws if none of it becomes visible in time, or a part of it late.
    */
   readonly fill: (dataset: Dataset) => Promise<{ readonly from: Free; readonly shown: readonly Entry[] }>;
 }
@@ -96,6 +96,8 @@ async function freshStretch(kit: Kit, tenantId: string): Promise<Free> {
 }
 
 const LONGEST_LAG_MS = 10_000;
+/** What is still missing then is lost, if another part shows. */
+const LOST_MS = 60_000;
 const LAG_POLL_MS = 100;
 const STALE_POLL_MS = 1_000;
 /** Runs in which something stored never became visible: they do not wait again until something has. */
@@ -122,15 +124,6 @@ const whereReplicasLag =
     return holds(example);
   };
 
-/** What no answer has shown may arrive at any time: it is never judged. */
-const showsTooLate = (kit: Kit, shown: number, stored: number): SupplyUnusable => {
-  const what =
-    shown === 0
-      ? 'nothing that it stored shows'
-      : `only ${shown} of ${stored} screenings that it stored show`;
-  return new SupplyUnusable(`ingest: ${what} within ${kit.pollingMs(LONGEST_LAG_MS) / 1000} s`);
-};
-
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
   const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
@@ -145,6 +138,10 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
     if (missing < entries.length) ingestWorks.add(kit);
     complete = missing === 0 ? complete + 1 : 0;
+    const waitedMs = kit.clock.now() - began;
+    const isLate = waitedMs > kit.pollingMs(LONGEST_LAG_MS);
+    if (complete === 1 && isLate)
+      throw new SupplyUnusable(`ingest: what it stored shows only after ${Math.round(waitedMs / 1000)} s`);
     if (complete > 0 && complete < wanted) {
       await kit.clock.sleep(kit.pollingMs(COMPLETE_MS / (COMPLETE_ANSWERS - 1)), kit.options.signal);
       continue;
@@ -155,11 +152,16 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
       return asServed(entries, items);
     }
     const inVain = gaveUpWaiting.has(kit) && !ingestWorks.has(kit);
-    if (inVain || kit.clock.now() - began > kit.pollingMs(LONGEST_LAG_MS)) {
+    if (missing === entries.length && (inVain || isLate)) {
       gaveUpWaiting.add(kit);
-      throw showsTooLate(kit, entries.length - missing, entries.length);
+      const limit = kit.pollingMs(LONGEST_LAG_MS) / 1000;
+      throw new SupplyUnusable(`ingest: nothing that it stored shows within ${limit} s`);
     }
-    await kit.clock.sleep(LAG_POLL_MS);
+    if (isLate && (gaveUpWaiting.has(kit) || waitedMs > kit.pollingMs(LOST_MS))) {
+      gaveUpWaiting.add(kit);
+      return asServed(entries, items);
+    }
+    await kit.clock.sleep(isLate ? STALE_POLL_MS : LAG_POLL_MS);
   }
 }
 
