@@ -26,7 +26,7 @@ import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
+import { EQUAL_TIMES, MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
 
 /**
  * Moves the other edge far away: a server that reads the malformed edge leniently must not find the window inverted,
@@ -75,9 +75,13 @@ const timeCases = (kit: Kit): ((kit: Kit) => Case)[] =>
       : [timeCase('from', to), timeCase('to', from)],
   );
 
-const rawTimeCases = EDGES.flatMap((name) =>
-  ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
-);
+const rawTimeCases = [
+  ...EDGES.flatMap((name) =>
+    ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
+  ),
+  ...EQUAL_TIMES.map((text) => refusal({ from: text, to: text }, 'invalid_time_range')),
+  refusal({ from: '', to: '' }, 'invalid_time_range', 'invalid_request'),
+];
 
 /** Integers in spellings that not every parser accepts: must be rejected, or read as that number. */
 const SPELLINGS = {

@@ -135,6 +135,10 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     '31 April is accepted': accepting('invalid_time_range', eitherEdge(/-04-31T/)),
+    'a window with equal edges is empty before they are parsed': accepting(
+      'invalid_time_range',
+      (query) => query.has('from') && query.get('from') === query.get('to'),
+    ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'minute 60 of an offset of from is 500': crashing((query) =>
