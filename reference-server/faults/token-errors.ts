@@ -22,7 +22,7 @@ import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.t
 import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
 import { single, uncompared, type Form, type Values } from './forms.ts';
 
-const { fails, failsFull } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
+const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(
@@ -178,6 +178,12 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
+    ),
+  }),
+  ...failsLater({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
+    'an empty client_secret is invalid_client without WWW-Authenticate': answers(
+      () => withHeader(invalidClient(), 'www-authenticate', undefined),
+      (_, request) => isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '',
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
