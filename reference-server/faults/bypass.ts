@@ -11,6 +11,7 @@ import {
   onPages,
   accepting,
   requests,
+  tokenAnswers,
   withHeader,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -104,6 +105,10 @@ export const bypasses: readonly Fault[] = [
     'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
       onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      anonymous((request) => cookieOf(request, 'session') === 'known'),
+    ),
+    'a session cookie that a token response set replaces the token': both(
+      tokenAnswers((answer) => withHeader(answer, 'set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a next needs no token because it is signed': both(
