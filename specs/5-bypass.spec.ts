@@ -9,6 +9,7 @@ import {
   sayRefusal,
 } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { onlyOf } from '../engine/checks/selection.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import {
   header,
@@ -211,7 +212,11 @@ function cookieHeaders(answers: readonly Exchange[]): { cookie: string }[] {
 /** Headers that claim an identity or refer to an earlier answer; earlier answers have set some of them. */
 test(
   'no other header replaces a token',
-  about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
+  about(['5-missing', '5-forbidden', '4.2-r3-one-tenant'], {
+    needs: 'page',
+    access: 'reads',
+    isSupplement: true,
+  }),
   async ({ kit }) => {
     const page = await kit.page(SOME_WINDOW);
     const cookies = cookieHeaders([page, kit.client.firstMint ?? page]);
@@ -235,13 +240,24 @@ test(
       kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
     }
     if (!kit.target.clients.secondTenant) return;
-    const others = kit.request(await kit.tenantOf('secondTenant'), SOME_WINDOW);
+    const other = await kit.tenantOf('secondTenant');
+    const others = kit.request(other, SOME_WINDOW);
     kit.check(
       '5-forbidden',
       await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
       refused(kit, FORBIDDEN),
       'if-none-match',
     );
+    const [[from, to]] = WIDE_WINDOWS;
+    for (const cookie of cookies) {
+      const ask = async (path: string): Promise<Exchange> => {
+        const request = kit.request(path, { from, to, pageSize: 50 }, 'secondTenant');
+        return kit.send({ ...request, headers: { ...cookie, ...request.headers } });
+      };
+      const label = 'with the cookie of primary';
+      kit.check('4.2-r3-one-tenant', await ask(other), onlyOf(other.toLowerCase()), label);
+      kit.check('5-forbidden', await ask(tenantId), refused(kit, FORBIDDEN), label);
+    }
   },
 );
 
