@@ -12,9 +12,10 @@ import {
   sayRefusal,
   type Refusal,
 } from '../engine/checks/errors.ts';
-import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { differs, type Judge, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';
+import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
 import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -58,6 +59,20 @@ async function laterPageOf(kit: Kit, client: Asker): Promise<LaterPage> {
   };
 }
 
+/** `asked` gives each call a URL of its own. */
+async function ownerAfterStranger(
+  kit: Kit,
+  tenantId: string,
+  asked: bigint,
+): Promise<MismatchWithEvidence | undefined> {
+  const query = { ...SHORT_PAGE, to: formatInstant(shift(instant(to), -asked)) };
+  await kit.send(kit.request(tenantId, query, 'primary'));
+  const exchange = await kit.send(kit.request(tenantId, query, 'secondTenant'));
+  if (exchange.status !== 403) return undefined;
+  const said = sayRefusal(exchange, kit.target.errorCodePointer);
+  return { ...differs('200 after another tenant asked the same and was rejected', said), exchange };
+}
+
 test(
   "forbidden: another tenant's path",
   about(['5-forbidden', '4.2-r3-one-tenant'], { needs: 'page' }),
@@ -80,6 +95,11 @@ test(
         kit.check('5-forbidden', exchange, refused(kit, ...accepted), client);
       }
     }
+    let asked = 0n;
+    // A cache keyed by the URL alone would show the owner the rejection of the other tenant.
+    await kit.checkAll('4.2-success', 'after a rejection', () => ownerAfterStranger(kit, other, ++asked), {
+      needsAgain: true,
+    });
     if (!later.secondTenant.hasCursor) return;
     // The cursor of another tenant on the own path.
     const request = kit.request(own, later.secondTenant.query, 'primary');
