@@ -128,6 +128,9 @@ interface ErrorRow {
   readonly suspicious?: boolean;
 }
 
+const without = (form: Form, ...names: readonly string[]): Form =>
+  form.filter(([key]) => !names.includes(key));
+
 const duplicate = (form: Form, name: string, other?: string): Form =>
   form.flatMap((pair): Form => (pair[0] === name ? [pair, [name, other ?? pair[1]]] : [pair]));
 
@@ -166,7 +169,7 @@ const ROWS: readonly ErrorRow[] = [
     error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: `${name} is missing`,
-    form: (valid) => valid.filter(([key]) => key !== name),
+    form: (valid) => without(valid, name),
   })),
   ...TYPED.map(([name, suffix]): ErrorRow => ({
     error: 'invalid_request',
@@ -230,6 +233,28 @@ const ROWS: readonly ErrorRow[] = [
     what: `scope=${scope}, which no client has`,
     form: (valid) => replaced(valid, 'scope', scope),
   })),
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-missing',
+    what: 'client_id and client_secret are missing',
+    form: (valid) => without(valid, 'client_id', 'client_secret'),
+    judge: anyClientError,
+  },
+  // An unknown client has no secret, which must not equal a missing or empty one.
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-missing',
+    what: 'client_id is unknown, and client_secret is missing',
+    form: (valid) => without(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret'),
+    judge: anyClientError,
+  },
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-empty',
+    what: 'client_id is unknown, and client_secret is empty',
+    form: (valid) => replaced(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret', ''),
+    judge: anyClientError,
+  },
 ];
 
 async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTokenDialect>> {

@@ -64,6 +64,8 @@ const crashing = (name: string, odd: RegExp): ServerOptions =>
 /** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
 
+const isUnknown = (form: Form): boolean => form.get('client_id')?.[0]?.endsWith('-client') === false;
+
 /** Exchanges an access token in this parameter for another one. */
 const exchanging = (grant: string, name: string): ServerOptions =>
   forms((form) => {
@@ -93,6 +95,21 @@ export const tokenErrorFaults: readonly Fault[] = [
     'scope defaults to screenings.read': defaulted('scope', 'screenings.read'),
     'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
       if (form.delete('client_secret[$ne]')) form.set('client_secret', [value]);
+    }),
+  }),
+  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
+    'a request without credentials gets a token of the first client': uncompared((form, value) => {
+      if (!form.has('client_id') && !form.has('client_secret'))
+        form.set('client_id', ['primary-client']).set('client_secret', [value]);
+    }),
+  }),
+  ...fails({
+    '7.1-invalid_request-missing': /400 invalid_request.*token/,
+    '7.1-invalid_request-empty': /400 invalid_request.*token/,
+  })({
+    'an unknown client_id without a secret is the first client': uncompared((form, value) => {
+      if (isUnknown(form) && !form.get('client_secret')?.[0])
+        form.set('client_id', ['primary-client']).set('client_secret', [value]);
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
@@ -278,6 +295,15 @@ export const tokenErrorFaults: readonly Fault[] = [
       () => oauthError(500, 'server_error'),
       ({ status }, request) =>
         isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
+    ),
+  }),
+  ...fails({
+    '7.2-no-unprovoked-5xx': /no 5xx/,
+    '7.1-invalid_request-empty': /400 invalid_request.*500/,
+  })({
+    'an unknown client_id with an empty secret is 500': refusing(
+      '500 server_error',
+      (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
