@@ -1,7 +1,8 @@
 /** Section 5: faults in the separation of tenants. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseForm, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import type { PageQuery, TokenClaims } from '../parts.ts';
+import { sayInstant } from '../../engine/data/instant.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import type { PageQuery, StoredPage, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import {
   accepting,
@@ -63,6 +64,19 @@ export const tenants: readonly Fault[] = [
           // Simulates the latency of a call to another service, so that requests overlap.
           await sleep(20);
           return ask({ ...query, tenantId });
+        };
+      }),
+    ),
+    'concurrent requests for one window share the answer of the store': withoutDatasets(
+      storedPages(() => {
+        const inFlight = new Map<string, Promise<StoredPage>>();
+        return (query, ask) => {
+          const { from, to, fromId, pageSize } = query;
+          const key = [...[from, to].map(sayInstant), fromId, pageSize].join();
+          // Simulates the latency of a store.
+          const page = inFlight.get(key) ?? sleep(20).then(() => ask(query));
+          inFlight.set(key, page);
+          return page.finally(() => inFlight.delete(key));
         };
       }),
     ),
