@@ -17,7 +17,7 @@ import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
-import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
+import { secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -27,7 +27,7 @@ import {
   UNKNOWN_TENANT,
   EMPTY_WINDOW,
 } from '../engine/run/rules/raw-request.ts';
-import { replaced } from '../engine/run/rules/wrong-credentials.ts';
+import { basic, replaced } from '../engine/run/rules/wrong-credentials.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -219,16 +219,11 @@ test(
     const form = replaced(valid, 'client_secret', clientSecret);
     if (formEncode(form) === formEncode(valid))
       throw new Untested('both clients have the same client_secret');
-    const pair = [clientId, clientSecret].map((text) => formEncode([['', text]]).slice(1));
-    const secret = secretVariable(kit.target, 'primary');
+    const label = 'Basic (client_id and client_secret of primary)';
+    const shell = `"$${secretVariable(kit.target, 'primary')}"`;
     const exchange = await kit.send({
       ...tokenRequestOf(kit, formEncode(form)),
-      authorization: {
-        kind: 'header',
-        value: `Basic ${Buffer.from(pair.join(':')).toString('base64')}`,
-        label: 'Basic (client_id and client_secret of primary)',
-        shell: `Basic $(printf %s ${quote(pair[0]!)}:"$${secret}" | base64 | tr -d '\\n')`,
-      },
+      authorization: basic(clientId, clientSecret, label, shell),
     });
     kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'client_id asks'), 'credentials of two clients');
     // A server that does not read Basic was sent a wrong secret.

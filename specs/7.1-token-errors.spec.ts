@@ -3,6 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import { swapCase } from '../engine/client/altered-token.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { isHang, type Exchange } from '../engine/client/exchange.ts';
+import { formEncode } from '../engine/client/transport.ts';
 import { excerpt, member } from '../engine/client/json.ts';
 import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -14,8 +15,9 @@ import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
-import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
+import { isClientError, readable, tokenRequestOf } from '../engine/run/rules/raw-request.ts';
 import {
+  basic,
   checkGuesses,
   type Form,
   type Guess,
@@ -341,14 +343,21 @@ test(
   }),
   async ({ kit }) => {
     await checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target));
-    const { clientSecret } = kit.target.clients.primary;
-    const form = replaced(
-      kit.client.validForm('primary'),
-      'client_secret',
-      `${clientSecret}\0${clientSecret}`,
-    );
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    const valid = kit.client.validForm('primary');
+    const form = replaced(valid, 'client_secret', `${clientSecret}\0${clientSecret}`);
     const answer = await kit.send({ ...kit.client.tokenRequest(form), suspicious: true });
     kit.ledger.observe('secret-after-nul', String(answer.status));
+    await kit.client.mint('primary');
+    // Many servers read Basic too (RFC 6749, 2.3.1), in a branch of its own.
+    const byBasic = await kit.send({
+      ...tokenRequestOf(kit, formEncode(without(valid, 'client_id', 'client_secret'))),
+      authorization: basic(clientId, 'kit-unknown', 'Basic (client_id of primary, a wrong client_secret)'),
+    });
+    // Others reject it for another reason.
+    const mintsNone: Judge = (exchange) =>
+      readToken(exchange) ? differs('401 invalid_client', sayToken(exchange)) : undefined;
+    kit.check('7.1-invalid_client-secret', byBasic, mintsNone, 'in Basic');
     await kit.client.mint('primary');
   },
 );

@@ -16,13 +16,12 @@ import {
   queryOf,
   refusal,
   refusals,
-  requests,
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, verifying } from './bearer.ts';
+import { verifying } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
-import { formOf } from './forms.ts';
+import { authenticatedByBasic, formOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
@@ -130,19 +129,6 @@ function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): 
   return withRequestValue(tenantOf, (current) =>
     minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
-}
-
-/** Reads the credentials of Basic in place of those of the form. */
-function authenticatedByBasic(): ServerOptions {
-  return requests((request) => {
-    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
-    if (!isTokenRequest(request) || basic === undefined) return request;
-    const form = parseForm(request.body.toString()) ?? new URLSearchParams();
-    const credentials = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
-    for (const [index, name] of ['client_id', 'client_secret'].entries())
-      form.set(name, credentials[index] ?? '');
-    return { ...request, body: Buffer.from(form.toString()) };
-  });
 }
 
 function concurrentMints(): ServerOptions {

@@ -20,7 +20,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
 import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
-import { single, uncompared, type Form, type Values } from './forms.ts';
+import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
@@ -149,6 +149,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
+    'a client_secret in Basic is not compared': uncomparedInBasic,
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
       const inFlight = new Set<{ readonly id: string; met?: Client }>();

@@ -7,6 +7,7 @@ import { refusedAs, sayToken } from '../../checks/token.ts';
 import { TargetLocked } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
+import { quote } from '../evidence/evidence.ts';
 import type { Kit } from '../kit.ts';
 import { readable } from './raw-request.ts';
 
@@ -28,6 +29,17 @@ export async function sendForm(
   const exchange = readable(await kit.send({ ...kit.client.tokenRequest(form), ...fields }));
   kit.check(id, exchange, judge, label);
   return exchange;
+}
+
+/** Client authentication by Basic; `shell`: the secret for commands. */
+export function basic(id: string, secret: string, label: string, shell = secret): Authorization {
+  const [encodedId, encodedSecret] = [id, secret].map((text) => formEncode([['', text]]).slice(1));
+  return {
+    kind: 'header',
+    value: `Basic ${Buffer.from(`${encodedId}:${encodedSecret}`).toString('base64')}`,
+    label,
+    shell: `Basic $(printf %s ${quote(encodedId!)}:${shell} | base64 | tr -d '\\n')`,
+  };
 }
 
 /** A wrong client_id or client_secret, and the client whose right value it replaces. */
