@@ -25,6 +25,7 @@ import { parseInstant, compareInstants, instant } from '../engine/data/instant.t
 import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { EQUAL_TIMES, MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
 
@@ -324,6 +325,13 @@ test(
       ...['text/html', 'application/xml;q=0.9', 'nothing'].map((accept) =>
         sent({ ...valid, headers: { ...valid.headers, accept } }),
       ),
+      // A rejection may find no representation that the client accepts.
+      sent({ ...valid, url: `${valid.url}&pageSize=0`, headers: { ...valid.headers, accept: 'text/html' } }),
+      sent({
+        ...valid,
+        authorization: { kind: 'none' },
+        headers: { ...valid.headers, accept: 'text/html' },
+      }),
       // From a browser: what Spring is told of origins may contradict itself.
       sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
       // Half of the length that servers usually admit, but some admit less; and a letter that is not ASCII.
@@ -352,6 +360,9 @@ test(
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
     for (const body of ['[]', '{']) await sendForm(kit, body, 'application/json');
+    const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
+    const refused = tokenRequestOf(kit, formEncode(password));
+    await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });
     await sendOddHeaders(kit, valid);
     // Some servers end earlier tokens.
     await kit.client.mint();
