@@ -3,10 +3,11 @@ import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { canonical, isObject } from '../engine/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
-import { formatInstant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
+import { formatInstant, instant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
@@ -87,6 +88,33 @@ test(
     }
     await checkForeignItems(kit, primary, 'primary', 'secondTenant');
     await checkForeignItems(kit, second, 'secondTenant', 'primary');
+  },
+);
+
+const CONCURRENT_ROUNDS = 3;
+
+/** Requests with the same query that are in flight together may share one answer. */
+test(
+  'concurrent requests of both tenants with the same query get their own screenings',
+  about('4.2-r3-one-tenant', { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    const tenants = { primary: await kit.tenantOf(), secondTenant: await kit.tenantOf('secondTenant') };
+    const [[from, to]] = WIDE_WINDOWS;
+    let asked = 0n;
+    await kit.checkAll('4.2-r3-one-tenant', 'concurrent requests', async () => {
+      for (let round = 0; round < CONCURRENT_ROUNDS; round++) {
+        // No earlier answer is for this query.
+        const query = { from, to: formatInstant(shift(instant(to), --asked)), pageSize: 50 };
+        const answers = await mapConcurrently(Object.entries(tenants), async ([client, tenantId]) => {
+          const exchange = await kit.send(kit.request(tenantId, query, client as keyof typeof tenants));
+          return { exchange, mismatch: onlyOf(tenantId.toLowerCase())(exchange) };
+        });
+        const wrong = answers.find(({ mismatch }) => mismatch);
+        if (wrong) return { ...wrong.mismatch!, exchange: wrong.exchange };
+      }
+      return undefined;
+    });
   },
 );
 

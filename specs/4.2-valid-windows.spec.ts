@@ -37,6 +37,8 @@ const REQUIRED = (
       'invalid_request',
       'invalid_time_range',
     ),
+    // A server may check that both are there or none, or find them equal.
+    refusal({ from: undefined, to: undefined }, 'invalid_request', 'invalid_time_range'),
   ]),
 }));
 

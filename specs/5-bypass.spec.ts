@@ -9,6 +9,7 @@ import {
   sayRefusal,
 } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { onlyOf } from '../engine/checks/selection.ts';
 import { bearerOf, partsOf, withLetter } from '../engine/client/altered-token.ts';
 import {
   header,
@@ -201,23 +202,30 @@ test(
   },
 );
 
-/** Headers that claim an identity or refer to an earlier answer; a served page has set some of them. */
+/** The distinct headers in which a client returns the cookies that these answers set. */
+function cookieHeaders(answers: readonly Exchange[]): { cookie: string }[] {
+  const lines = answers.map((answer) => headerLines(answer, 'set-cookie'));
+  const texts = lines.map((set) => set.map((line) => line.split(';')[0]!).join('; '));
+  return [...new Set(texts)].filter((cookie) => cookie !== '').map((cookie) => ({ cookie }));
+}
+
+/** Headers that claim an identity or refer to an earlier answer; earlier answers have set some of them. */
 test(
   'no other header replaces a token',
-  about(['5-missing', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
+  about(['5-missing', '5-forbidden', '4.2-r3-one-tenant'], {
+    needs: 'page',
+    access: 'reads',
+    isSupplement: true,
+  }),
   async ({ kit }) => {
     const page = await kit.page(SOME_WINDOW);
-    const cookies = headerLines(page, 'set-cookie').map((line) => line.split(';')[0]!);
+    const cookies = cookieHeaders([page, kit.client.firstMint ?? page]);
     const etag = header(page, 'etag');
     const tenantId = await kit.tenantOf();
     const bare = kit.request(tenantId, SOME_WINDOW, { kind: 'none' });
     const spoofed = gatewayHeaders(tenantId, kit.target.clients.primary.clientId, (await kit.token()).text);
     const conditional = { 'if-none-match': etag ?? '*' };
-    const all: Record<string, string>[] = [
-      spoofed,
-      ...(cookies.length > 0 ? [{ cookie: cookies.join('; ') }] : []),
-      conditional,
-    ];
+    const all: Record<string, string>[] = [spoofed, ...cookies, conditional];
     for (const more of all) {
       // A gateway may reject headers that only gateways set, redirect, or answer them as a health check.
       const offPath = more === spoofed;
@@ -230,13 +238,24 @@ test(
       kit.ledger.observe('refusal-in-shared-cache', isShared ? caching : 'no');
     }
     if (!kit.target.clients.secondTenant) return;
-    const others = kit.request(await kit.tenantOf('secondTenant'), SOME_WINDOW);
+    const other = await kit.tenantOf('secondTenant');
+    const others = kit.request(other, SOME_WINDOW);
     kit.check(
       '5-forbidden',
       await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
       refused(kit, FORBIDDEN),
       'if-none-match',
     );
+    const [[from, to]] = WIDE_WINDOWS;
+    for (const cookie of cookies) {
+      const ask = async (path: string): Promise<Exchange> => {
+        const request = kit.request(path, { from, to, pageSize: 50 }, 'secondTenant');
+        return kit.send({ ...request, headers: { ...cookie, ...request.headers } });
+      };
+      const label = 'with the cookie of primary';
+      kit.check('4.2-r3-one-tenant', await ask(other), onlyOf(other.toLowerCase()), label);
+      kit.check('5-forbidden', await ask(tenantId), refused(kit, FORBIDDEN), label);
+    }
   },
 );
 

@@ -3,6 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import { swapCase } from '../engine/client/altered-token.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { isHang, type Exchange } from '../engine/client/exchange.ts';
+import { formEncode } from '../engine/client/transport.ts';
 import { excerpt, member } from '../engine/client/json.ts';
 import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -14,8 +15,9 @@ import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
-import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
+import { isClientError, readable, tokenRequestOf } from '../engine/run/rules/raw-request.ts';
 import {
+  basic,
   checkGuesses,
   type Form,
   type Guess,
@@ -128,6 +130,9 @@ interface ErrorRow {
   readonly suspicious?: boolean;
 }
 
+const without = (form: Form, ...names: readonly string[]): Form =>
+  form.filter(([key]) => !names.includes(key));
+
 const duplicate = (form: Form, name: string, other?: string): Form =>
   form.flatMap((pair): Form => (pair[0] === name ? [pair, [name, other ?? pair[1]]] : [pair]));
 
@@ -166,7 +171,7 @@ const ROWS: readonly ErrorRow[] = [
     error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: `${name} is missing`,
-    form: (valid) => valid.filter(([key]) => key !== name),
+    form: (valid) => without(valid, name),
   })),
   ...TYPED.map(([name, suffix]): ErrorRow => ({
     error: 'invalid_request',
@@ -230,6 +235,28 @@ const ROWS: readonly ErrorRow[] = [
     what: `scope=${scope}, which no client has`,
     form: (valid) => replaced(valid, 'scope', scope),
   })),
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-missing',
+    what: 'client_id and client_secret are missing',
+    form: (valid) => without(valid, 'client_id', 'client_secret'),
+    judge: anyClientError,
+  },
+  // An unknown client has no secret, which must not equal a missing or empty one.
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-missing',
+    what: 'client_id is unknown, and client_secret is missing',
+    form: (valid) => without(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret'),
+    judge: anyClientError,
+  },
+  {
+    error: 'invalid_request',
+    id: '7.1-invalid_request-empty',
+    what: 'client_id is unknown, and client_secret is empty',
+    form: (valid) => replaced(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret', ''),
+    judge: anyClientError,
+  },
 ];
 
 async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTokenDialect>> {
@@ -316,14 +343,21 @@ test(
   }),
   async ({ kit }) => {
     await checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target));
-    const { clientSecret } = kit.target.clients.primary;
-    const form = replaced(
-      kit.client.validForm('primary'),
-      'client_secret',
-      `${clientSecret}\0${clientSecret}`,
-    );
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    const valid = kit.client.validForm('primary');
+    const form = replaced(valid, 'client_secret', `${clientSecret}\0${clientSecret}`);
     const answer = await kit.send({ ...kit.client.tokenRequest(form), suspicious: true });
     kit.ledger.observe('secret-after-nul', String(answer.status));
+    await kit.client.mint('primary');
+    // Many servers read Basic too (RFC 6749, 2.3.1), in a branch of its own.
+    const byBasic = await kit.send({
+      ...tokenRequestOf(kit, formEncode(without(valid, 'client_id', 'client_secret'))),
+      authorization: basic(clientId, 'kit-unknown', 'Basic (client_id of primary, a wrong client_secret)'),
+    });
+    // Others reject it for another reason.
+    const mintsNone: Judge = (exchange) =>
+      readToken(exchange) ? differs('401 invalid_client', sayToken(exchange)) : undefined;
+    kit.check('7.1-invalid_client-secret', byBasic, mintsNone, 'in Basic');
     await kit.client.mint('primary');
   },
 );

@@ -10,6 +10,7 @@ import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { refusal, refusals, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import {
+  oddQueries,
   sendOddHeaders,
   tokenRequestOf,
   sendQuery,
@@ -24,8 +25,9 @@ import { parseInstant, compareInstants, instant } from '../engine/data/instant.t
 import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
+import { EQUAL_TIMES, MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
 
 /**
  * Moves the other edge far away: a server that reads the malformed edge leniently must not find the window inverted,
@@ -74,9 +76,13 @@ const timeCases = (kit: Kit): ((kit: Kit) => Case)[] =>
       : [timeCase('from', to), timeCase('to', from)],
   );
 
-const rawTimeCases = EDGES.flatMap((name) =>
-  ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
-);
+const rawTimeCases = [
+  ...EDGES.flatMap((name) =>
+    ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
+  ),
+  ...EQUAL_TIMES.map((text) => refusal({ from: text, to: text }, 'invalid_time_range')),
+  refusal({ from: '', to: '' }, 'invalid_time_range', 'invalid_request'),
+];
 
 /** Integers in spellings that not every parser accepts: must be rejected, or read as that number. */
 const SPELLINGS = {
@@ -257,37 +263,6 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Odd requests that may be accepted or rejected, but never with a 5xx or a broken connection. */
-function oddQueries(): string[] {
-  const valid = encoded(SOME_WINDOW);
-  return [
-    rawQuery({ ...valid, pageSize: '%00' }),
-    rawQuery({ ...valid, from: '%00' }),
-    rawQuery({ ...valid, from: '%ff%fe' }),
-    rawQuery({ ...valid, pageSize: '%' }),
-    rawQuery({ ...valid, from: '9'.repeat(2_000) }),
-    rawQuery({ ...valid, from_id: '9'.repeat(400) }),
-    `${rawQuery(valid)}&from%5B%5D=x&to%5By%5D=z&pageSize%5B%5D=7&from_id%5B%5D=1`,
-    rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
-    rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
-    rawQuery({ ...valid, pageSize: '-99999999999999999999' }),
-    rawQuery({ ...valid, from: '0000-01-01T00:00:00Z' }),
-    rawQuery({ ...valid, from: encodeURIComponent('2026-03-01T00:00:00-00:00') }),
-    rawQuery({ ...valid, from: encodeURIComponent('0001-01-01T00:00:00+18:00') }),
-    rawQuery({ ...valid, to: encodeURIComponent('9999-12-31T23:59:59-18:00') }),
-    rawQuery({ ...valid, from: '2016-12-31T23:59:60Z' }),
-    rawQuery({ ...valid, unknown: 'x' }),
-    `${rawQuery(valid)}&from=${valid.from}`,
-    `${rawQuery(valid)}&to=${valid.to}`,
-    `${rawQuery(valid)}&pageSize=10&pageSize=20`,
-    `${rawQuery(valid)}&from_id=1&from_id=2`,
-    `${rawQuery(valid)}&&=&%20`,
-    '', // some servers read no query as null
-    `?${'&'.repeat(500)}`,
-    `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
-  ];
-}
-
 /** Outside of the 16 bits that some databases store. */
 const ASTRAL = '%F0%9F%98%80';
 
@@ -350,6 +325,13 @@ test(
       ...['text/html', 'application/xml;q=0.9', 'nothing'].map((accept) =>
         sent({ ...valid, headers: { ...valid.headers, accept } }),
       ),
+      // A rejection may find no representation that the client accepts.
+      sent({ ...valid, url: `${valid.url}&pageSize=0`, headers: { ...valid.headers, accept: 'text/html' } }),
+      sent({
+        ...valid,
+        authorization: { kind: 'none' },
+        headers: { ...valid.headers, accept: 'text/html' },
+      }),
       // From a browser: what Spring is told of origins may contradict itself.
       sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
       // Half of the length that servers usually admit, but some admit less; and a letter that is not ASCII.
@@ -378,6 +360,9 @@ test(
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
     for (const body of ['[]', '{']) await sendForm(kit, body, 'application/json');
+    const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
+    const refused = tokenRequestOf(kit, formEncode(password));
+    await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });
     await sendOddHeaders(kit, valid);
     // Some servers end earlier tokens.
     await kit.client.mint();

@@ -11,10 +11,12 @@ import {
   onPages,
   accepting,
   requests,
+  tokenAnswers,
   withHeader,
+  withRequestValue,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
+import { authorizationOf, cookieOf, payloadOf, tokenOf, verifying } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
@@ -106,6 +108,10 @@ export const bypasses: readonly Fault[] = [
       onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
+    'a session cookie that a token response set replaces the token': both(
+      tokenAnswers((answer) => withHeader(answer, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      anonymous((request) => cookieOf(request, 'session') === 'known'),
+    ),
     'a next needs no token because it is signed': both(
       accepting('unauthenticated', (query) => query.get('signature') === 'right'),
       nextQuery((query) => query.set('signature', 'right')),
@@ -147,6 +153,19 @@ export const bypasses: readonly Fault[] = [
       },
     ),
     'a screening by its id is served to every tenant': byId(403),
+    'the tenant of a session cookie replaces that of the token': withRequestValue(
+      (request) => cookieOf(request, 'session'),
+      (current) =>
+        both(
+          verifying(() => async (token, nowSeconds, real) => {
+            const claims = await real(token, nowSeconds);
+            return claims && { ...claims, tenant_id: current() ?? claims.tenant_id };
+          }),
+          onPages((page, _, request) =>
+            withHeader(page, 'set-cookie', `session=${payloadOf(tokenOf(request))?.tenant_id}; Path=/`),
+          ),
+        ),
+    ),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);
       const tenant = payloadOf(tokenOf(request))?.tenant_id;

@@ -48,6 +48,18 @@ export const cached: readonly Fault[] = [
       cache(withoutTenant, { isKept: ({ body }) => String(body).startsWith('{"items":[]') }),
     ),
   }),
+  ...failsLater({ '4.2-success': /200 after another tenant asked.*403 forbidden/ })({
+    'a cache of 403 without the token': full(
+      middleware(() => {
+        const refused = new Map<string, ServiceAnswer>();
+        return async (request, next) => {
+          const answer = await next(request);
+          if (answer.status === 403) refused.set(request.path, answer);
+          return answer.status === 200 ? (refused.get(request.path) ?? answer) : answer;
+        };
+      }),
+    ),
+  }),
   ...fails({ '4.2-offsets': /items|item \d+/ })({
     'a cache key without offsets': cache((path, query) =>
       `${path} ${query}`.replace(/(?<=(from|to)=[^&]*)(Z|(%2B|-)\d\d%3A\d\d)(?=&|$)/gi, ''),

@@ -2,6 +2,7 @@
 import { parseForm, type ServiceRequest } from '../http/http.ts';
 import { authenticating, both, intercepting, isTokenRequest, oauthError, requests } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { authorizationOf } from './bearer.ts';
 
 export type Form = Map<string, Values>;
 export type Values = readonly string[];
@@ -77,6 +78,24 @@ export const uncompared = (change: (form: Form, value: string) => void): ServerO
     anySecret((shown) => shown === UNCOMPARED),
     forms((form) => change(form, UNCOMPARED)),
   );
+
+/** Reads the credentials of Basic in place of those of the form. */
+export const authenticatedByBasic = (read = (secret: string): string => secret): ServerOptions =>
+  requests((request) => {
+    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+    if (!isTokenRequest(request) || basic === undefined) return request;
+    const form = parseForm(request.body.toString()) ?? new URLSearchParams();
+    const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
+    form.set('client_id', id);
+    form.set('client_secret', read(secret));
+    return { ...request, body: Buffer.from(form.toString()) };
+  });
+
+/** Accepts any client_secret in Basic. */
+export const uncomparedInBasic: ServerOptions = both(
+  anySecret((shown) => shown === UNCOMPARED),
+  authenticatedByBasic(() => UNCOMPARED),
+);
 
 /** Answers matching token requests with an error such as `400 invalid_request`. */
 export const refusing = (

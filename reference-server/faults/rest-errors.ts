@@ -1,12 +1,14 @@
 /** Section 7.2: faults in the errors of the REST API. */
 import { setTimeout } from 'node:timers/promises';
 import { CODES } from '../../engine/checks/errors.ts';
-import type { ServiceAnswer } from '../http/http.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   accepting,
   answering,
+  answers,
   emptyPage,
   isScreenings,
+  isTokenRequest,
   jsonBody,
   middleware,
   queryOf,
@@ -31,6 +33,14 @@ const coded = (status: number, code: string): ServerOptions =>
   refusals([status], (answer) => ({ ...answer, body: JSON.stringify({ code }) }));
 
 const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
+
+/** Finds no representation of an error that the client accepts. */
+const unacceptable = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
+  answers(
+    () => refusal('500 internal_error'),
+    (answer, request) =>
+      answer.status === status && where(request) && !/json|[*]/.test(request.headers['accept'] ?? '*'),
+  );
 
 const withHeaderLike = (name: string, value: RegExp): ServerOptions =>
   crashing((_, { headers }) => value.test(headers[name] ?? ''));
@@ -135,6 +145,10 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     '31 April is accepted': accepting('invalid_time_range', eitherEdge(/-04-31T/)),
+    'a window with equal edges is empty before they are parsed': accepting(
+      'invalid_time_range',
+      (query) => query.has('from') && query.get('from') === query.get('to'),
+    ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'minute 60 of an offset of from is 500': crashing((query) =>
@@ -166,6 +180,9 @@ export const restErrors: readonly Fault[] = [
     'an Accept header without JSON is 500': crashing((_, { headers }) =>
       /html/.test(headers['accept'] ?? ''),
     ),
+    'a 400 where Accept excludes JSON is 500': unacceptable(400, isScreenings),
+    'a 401 where Accept excludes JSON is 500': unacceptable(401, isScreenings),
+    'a token error where Accept excludes JSON is 500': unacceptable(400, isTokenRequest),
     'a NUL in a parameter is 500': crashing((_, { path }) => path.includes('%00')),
     'the last day of the year 9999 is 500': crashing(eitherEdge(/^9999-12-31/)),
     'a second from_id is 500': crashing((query) => query.getAll('from_id').length > 1),

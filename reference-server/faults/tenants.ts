@@ -1,7 +1,8 @@
 /** Section 5: faults in the separation of tenants. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseForm, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import type { PageQuery, TokenClaims } from '../parts.ts';
+import { sayInstant } from '../../engine/data/instant.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import type { PageQuery, StoredPage, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import {
   accepting,
@@ -15,13 +16,12 @@ import {
   queryOf,
   refusal,
   refusals,
-  requests,
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, verifying } from './bearer.ts';
+import { verifying } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
-import { formOf } from './forms.ts';
+import { authenticatedByBasic, formOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
@@ -63,6 +63,19 @@ export const tenants: readonly Fault[] = [
           // Simulates the latency of a call to another service, so that requests overlap.
           await sleep(20);
           return ask({ ...query, tenantId });
+        };
+      }),
+    ),
+    'concurrent requests for one window share the answer of the store': withoutDatasets(
+      storedPages(() => {
+        const inFlight = new Map<string, Promise<StoredPage>>();
+        return (query, ask) => {
+          const { from, to, fromId, pageSize } = query;
+          const key = [...[from, to].map(sayInstant), fromId, pageSize].join();
+          // Simulates the latency of a store.
+          const page = inFlight.get(key) ?? sleep(20).then(() => ask(query));
+          inFlight.set(key, page);
+          return page.finally(() => inFlight.delete(key));
         };
       }),
     ),
@@ -116,19 +129,6 @@ function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): 
   return withRequestValue(tenantOf, (current) =>
     minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
-}
-
-/** Reads the credentials of Basic in place of those of the form. */
-function authenticatedByBasic(): ServerOptions {
-  return requests((request) => {
-    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
-    if (!isTokenRequest(request) || basic === undefined) return request;
-    const form = parseForm(request.body.toString()) ?? new URLSearchParams();
-    const credentials = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
-    for (const [index, name] of ['client_id', 'client_secret'].entries())
-      form.set(name, credentials[index] ?? '');
-    return { ...request, body: Buffer.from(form.toString()) };
-  });
 }
 
 function concurrentMints(): ServerOptions {

@@ -20,9 +20,9 @@ import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
 import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
-import { single, uncompared, type Form, type Values } from './forms.ts';
+import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
-const { fails, failsFull } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
+const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
 const recoded = (error: string, to: string): ServerOptions =>
   tokenErrors(
@@ -64,6 +64,8 @@ const crashing = (name: string, odd: RegExp): ServerOptions =>
 /** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
 
+const isUnknown = (form: Form): boolean => form.get('client_id')?.[0]?.endsWith('-client') === false;
+
 /** Exchanges an access token in this parameter for another one. */
 const exchanging = (grant: string, name: string): ServerOptions =>
   forms((form) => {
@@ -93,6 +95,21 @@ export const tokenErrorFaults: readonly Fault[] = [
     'scope defaults to screenings.read': defaulted('scope', 'screenings.read'),
     'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
       if (form.delete('client_secret[$ne]')) form.set('client_secret', [value]);
+    }),
+  }),
+  ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
+    'a request without credentials gets a token of the first client': uncompared((form, value) => {
+      if (!form.has('client_id') && !form.has('client_secret'))
+        form.set('client_id', ['primary-client']).set('client_secret', [value]);
+    }),
+  }),
+  ...fails({
+    '7.1-invalid_request-missing': /400 invalid_request.*token/,
+    '7.1-invalid_request-empty': /400 invalid_request.*token/,
+  })({
+    'an unknown client_id without a secret is the first client': uncompared((form, value) => {
+      if (isUnknown(form) && !form.get('client_secret')?.[0])
+        form.set('client_id', ['primary-client']).set('client_secret', [value]);
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
@@ -132,6 +149,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
+    'a client_secret in Basic is not compared': uncomparedInBasic,
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
       const inFlight = new Set<{ readonly id: string; met?: Client }>();
@@ -178,6 +196,12 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
+    ),
+  }),
+  ...failsLater({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
+    'an empty client_secret is invalid_client without WWW-Authenticate': answers(
+      () => withHeader(invalidClient(), 'www-authenticate', undefined),
+      (_, request) => isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '',
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
@@ -272,6 +296,15 @@ export const tokenErrorFaults: readonly Fault[] = [
       () => oauthError(500, 'server_error'),
       ({ status }, request) =>
         isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
+    ),
+  }),
+  ...fails({
+    '7.2-no-unprovoked-5xx': /no 5xx/,
+    '7.1-invalid_request-empty': /400 invalid_request.*500/,
+  })({
+    'an unknown client_id with an empty secret is 500': refusing(
+      '500 server_error',
+      (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({

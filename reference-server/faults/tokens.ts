@@ -1,5 +1,6 @@
 /** Sections 2.1, 2.2 and 4.1: faults in the token response and the claims. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   html,
   invalidClient,
@@ -7,6 +8,7 @@ import {
   isTokenRequest,
   jsonBody,
   middleware,
+  oauthError,
   queryOf,
   requests,
   tokenAnswers,
@@ -132,6 +134,22 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-success': /200.*201/ })({
     'a minted token is 201': tokenAnswers((answer) => ({ ...answer, status: 201 })),
+  }),
+  ...fails({ '4.1-success': /200.*409/ })({
+    'a mint during another one of its client is 409': middleware(() => {
+      const inFlight = new Set<string>();
+      return async (request, next) => {
+        const answer = await next(request);
+        if (!isTokenRequest(request) || answer.status !== 200) return answer;
+        const id = formOf(request).get('client_id')?.[0] ?? '';
+        if (inFlight.has(id)) return oauthError(409, 'conflict');
+        inFlight.add(id);
+        // Longer than the delay between two concurrent requests on a busy machine.
+        await sleep(30);
+        inFlight.delete(id);
+        return answer;
+      };
+    }),
   }),
   ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
     'the mint after a wrong secret is invalid_client': middleware(() => {

@@ -123,6 +123,12 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-to-required': /400/ })({
     'to defaults to now': defaulting('to', () => new Date().toISOString()),
   }),
+  ...fails({ '4.2-from-required': /400.*200/, '4.2-to-required': /400.*200/ })({
+    'without from and to a page is empty': accepting(
+      'invalid_request',
+      (query) => !query.has('from') && !query.has('to'),
+    ),
+  }),
   ...fails({ '4.2-from-inclusive': /item \d+/ })({
     'from compared with >': excludingFrom(() => true),
     'stored instants are truncated to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),

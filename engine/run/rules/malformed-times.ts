@@ -47,5 +47,8 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['\u0662\u0660\u0662\u0666-03-01T00:00:00Z', '\uff12\uff10\uff12\uff16-03-02T00:00:00Z'],
 ];
 
+/** For both edges: a server that compares them as text, before it parses them, finds a zero-width window. */
+export const EQUAL_TIMES: readonly string[] = ['abc', '2026-03-01', '2026-02-30T00:00:00Z'];
+
 /** Read leniently on the other edge, these would make the window inverted, which has the same code. */
 export const ONE_EDGED = /^(1900|26-|-2026|-?infinity|epoch)/;

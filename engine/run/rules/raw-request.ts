@@ -33,6 +33,37 @@ const LONG_OCTETS = 1_000;
 export const isSuspicious = (query: string): boolean =>
   SUSPICIOUS.test(query) || REPEATED.test(query) || query.length > LONG_OCTETS;
 
+/** Queries that may be accepted or rejected, but never with a 5xx or a broken connection. */
+export function oddQueries(): string[] {
+  const valid = encoded(SOME_WINDOW);
+  return [
+    rawQuery({ ...valid, pageSize: '%00' }),
+    rawQuery({ ...valid, from: '%00' }),
+    rawQuery({ ...valid, from: '%ff%fe' }),
+    rawQuery({ ...valid, pageSize: '%' }),
+    rawQuery({ ...valid, from: '9'.repeat(2_000) }),
+    rawQuery({ ...valid, from_id: '9'.repeat(400) }),
+    `${rawQuery(valid)}&from%5B%5D=x&to%5By%5D=z&pageSize%5B%5D=7&from_id%5B%5D=1`,
+    rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
+    rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
+    rawQuery({ ...valid, pageSize: '-99999999999999999999' }),
+    rawQuery({ ...valid, from: '0000-01-01T00:00:00Z' }),
+    rawQuery({ ...valid, from: encodeURIComponent('2026-03-01T00:00:00-00:00') }),
+    rawQuery({ ...valid, from: encodeURIComponent('0001-01-01T00:00:00+18:00') }),
+    rawQuery({ ...valid, to: encodeURIComponent('9999-12-31T23:59:59-18:00') }),
+    rawQuery({ ...valid, from: '2016-12-31T23:59:60Z' }),
+    rawQuery({ ...valid, unknown: 'x' }),
+    `${rawQuery(valid)}&from=${valid.from}`,
+    `${rawQuery(valid)}&to=${valid.to}`,
+    `${rawQuery(valid)}&pageSize=10&pageSize=20`,
+    `${rawQuery(valid)}&from_id=1&from_id=2`,
+    `${rawQuery(valid)}&&=&%20`,
+    '', // some servers read no query as null
+    `?${'&'.repeat(500)}`,
+    `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
+  ];
+}
+
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
 export const EMPTY_WINDOW: PageQuery = { from: SOME_WINDOW.from, to: SOME_WINDOW.from };
 
