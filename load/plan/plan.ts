@@ -2,6 +2,7 @@
 import { demandOf, meanPages, pagesAtMost, pagesOfPolls, SECONDS_PER_DAY, show, workOf } from './demand.ts';
 import type { Assumptions } from './demand.ts';
 import type { Quota } from '../estimate/figures.ts';
+import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { simulatePolls, type Waits } from './simulate.ts';
 
@@ -69,12 +70,12 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const keepsSlo = (...of: Parameters<typeof simulate>): boolean => simulate(...of).quantile(0.99) < slo;
   const replicasFor = (some: number): number =>
     Math.max(1, Math.ceil((load.peak * (some / tenants)) / (each * assumed.utilisation) - 1e-9));
-  const needed = (some: number): number => {
+  const needed = memoizeLatest((some: number): number => {
     let count = replicasFor(some);
     while (!keepsSlo({ replicas: count, tenants: some }) && count < MAX_REPLICAS)
       count += Math.ceil(count / 50);
     return count;
-  };
+  }, YEARS + 1);
 
   const alone = simulate();
   const p99Seconds = alone.quantile(0.99);
