@@ -10,6 +10,8 @@ import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 
 const MODES = ['full', 'bare'] as const;
+/** In the quick tier each runs in one mode at one seed of six, and in the other mode at another one. */
+const TURNS = 6;
 /** Cases of each law; the laws themselves are the same in both tiers. */
 const runsOf = (tier: { tag?: string }): number => (tier === FULL ? 4 : 2);
 /** Leaves more than a second for replicas, which lag by 0.3 s in these variants. */
@@ -22,7 +24,7 @@ test.describe.configure({ mode: 'parallel', timeout: LIMIT_MS });
 const proofs = Object.entries(GROUPS).flatMap(([name, variants], row) =>
   MODES.map((mode, at) => ({
     title: `a server ${name}, ${mode}`,
-    ...{ variants, mode, tier: byTurns('groups', 4, row + 2 * at) },
+    ...{ variants, mode, tier: byTurns('groups', TURNS, row + at * (TURNS / 2)) },
   })),
 );
 const quick = proofs.filter(({ tier }) => tier !== FULL);
@@ -44,7 +46,7 @@ for (const proof of proofs) {
 
 for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
   for (const [at, mode] of MODES.entries()) {
-    const tier = ALONE.includes(variant) ? FULL : byTurns('alone', 4, row + 2 * at);
+    const tier = ALONE.includes(variant) ? FULL : byTurns('alone', TURNS, row + at * (TURNS / 2));
     test(`${variant.name}, ${mode}`, tier, async ({ small }) => {
       const pollingScale = tier === FULL ? 1 : LIVE_POLLING;
       // Filling a tenant needs the database.
