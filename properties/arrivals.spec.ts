@@ -102,6 +102,8 @@ const LAG_POLL_MS = 100;
 const STALE_POLL_MS = 1_000;
 /** Runs in which something stored never became visible: they do not wait again until something has. */
 const gaveUpWaiting = new WeakSet<Kit>();
+/** Runs in which a part of what was stored never showed: a further one is lost after LONGEST_LAG_MS. */
+const losesParts = new WeakSet<Kit>();
 /** Runs in which something stored has become visible: ingest works. */
 const ingestWorks = new WeakSet<Kit>();
 
@@ -131,6 +133,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   const began = kit.clock.now();
   const wanted = mayLag.has(kit) ? COMPLETE_ANSWERS : 1;
   let complete = 0;
+  let lackedMs = 0;
   for (let looks = 0; ; looks++) {
     const exchange = await kit.client.send(request, { unjudged: true });
     const items = orderedItems(exchange);
@@ -139,7 +142,9 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     if (missing < entries.length) ingestWorks.add(kit);
     complete = missing === 0 ? complete + 1 : 0;
     const waitedMs = kit.clock.now() - began;
-    const isLate = waitedMs > kit.pollingMs(LONGEST_LAG_MS);
+    // A complete answer may have waited for a rate limit.
+    if (missing > 0) lackedMs = waitedMs;
+    const isLate = lackedMs > kit.pollingMs(LONGEST_LAG_MS);
     if (complete === 1 && isLate)
       throw new SupplyUnusable(`ingest: what it stored shows only after ${Math.round(waitedMs / 1000)} s`);
     if (complete > 0 && complete < wanted) {
@@ -157,8 +162,8 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
       const limit = kit.pollingMs(LONGEST_LAG_MS) / 1000;
       throw new SupplyUnusable(`ingest: nothing that it stored shows within ${limit} s`);
     }
-    if (isLate && (gaveUpWaiting.has(kit) || waitedMs > kit.pollingMs(LOST_MS))) {
-      gaveUpWaiting.add(kit);
+    if (isLate && (losesParts.has(kit) || waitedMs > kit.pollingMs(LOST_MS))) {
+      losesParts.add(kit);
       return asServed(entries, items);
     }
     await kit.clock.sleep(isLate ? STALE_POLL_MS : LAG_POLL_MS);

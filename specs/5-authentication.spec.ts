@@ -5,7 +5,7 @@ import { encodePart } from '../engine/client/altered-token.ts';
 import { proxyOf } from '../engine/client/dispatchers.ts';
 import { unlessUntested } from '../engine/errors.ts';
 import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
-import { UNAUTHENTICATED, refused, sayRefusal } from '../engine/checks/errors.ts';
+import { UNAUTHENTICATED, notServed, refused, sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
@@ -73,8 +73,12 @@ test(
     ]);
     for (const [name, more] of [...headers, ...cookies] as [string, Record<string, string>][]) {
       const bare = kit.request(await kit.tenantOf(), SOME_WINDOW, { kind: 'none' });
-      const exchange = readable(await kit.send({ ...bare, headers: { ...more, ...bare.headers } }));
-      kit.check('5-missing', exchange, refused(kit, UNAUTHENTICATED), name);
+      // Firewalls take two dashes in a cookie for a comment in SQL.
+      const suspicious = 'cookie' in more && text.includes('--');
+      const headers = { ...more, ...bare.headers };
+      const exchange = readable(await kit.send({ ...bare, headers, suspicious }));
+      const judge = suspicious ? notServed('401 unauthenticated') : refused(kit, UNAUTHENTICATED);
+      kit.check('5-missing', exchange, judge, name);
     }
   },
 );

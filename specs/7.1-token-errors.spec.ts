@@ -56,10 +56,12 @@ function otherBodies(form: readonly (readonly [string, string])[]): [type: strin
   return ['application/json', 'application/x-www-form-urlencoded'].map((type) => [type, json]);
 }
 
+type Provisioned = 'unauthorized' | 'invalidGrant';
+
 /** Sends a client provisioned to cause one error; a mismatch also names a possible mistake in the target file. */
 async function checkProvisioned(
   kit: Kit,
-  name: 'unauthorized' | 'invalidGrant',
+  name: Provisioned,
   id: RequirementId,
   error: string,
 ): Promise<void> {
@@ -73,10 +75,7 @@ async function checkProvisioned(
 }
 
 /** The mistake in the target file that would explain the same answer. */
-function suppliedWrongly(
-  name: 'unauthorized' | 'invalidGrant',
-  { status, json }: Exchange,
-): string | undefined {
+function suppliedWrongly(name: Provisioned, { status, json }: Exchange): string | undefined {
   const said = member(json, 'error');
   if (status === 401 && said === 'invalid_client') return `clientId or clientSecret of clients.${name}`;
   if (status === 200) return `clients.${name} may use the grant`;
@@ -343,21 +342,26 @@ test(
   }),
   async ({ kit }) => {
     await checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target));
-    const { clientId, clientSecret } = kit.target.clients.primary;
-    const valid = kit.client.validForm('primary');
-    const form = replaced(valid, 'client_secret', `${clientSecret}\0${clientSecret}`);
+    const { clientSecret } = kit.target.clients.primary;
+    const twice = `${clientSecret}\0${clientSecret}`;
+    const form = replaced(kit.client.validForm('primary'), 'client_secret', twice);
     const answer = await kit.send({ ...kit.client.tokenRequest(form), suspicious: true });
     kit.ledger.observe('secret-after-nul', String(answer.status));
     await kit.client.mint('primary');
-    // Many servers read Basic too (RFC 6749, 2.3.1), in a branch of its own.
-    const byBasic = await kit.send({
-      ...tokenRequestOf(kit, formEncode(without(valid, 'client_id', 'client_secret'))),
-      authorization: basic(clientId, 'kit-unknown', 'Basic (client_id of primary, a wrong client_secret)'),
-    });
-    // Others reject it for another reason.
-    const mintsNone: Judge = (exchange) =>
-      readToken(exchange) ? differs('401 invalid_client', sayToken(exchange)) : undefined;
-    kit.check('7.1-invalid_client-secret', byBasic, mintsNone, 'in Basic');
+  },
+);
+
+/** Many servers read Basic too (RFC 6749, 2.3.1), in a branch of its own; others reject it for another reason. */
+test(
+  'no token: a wrong client_secret in Basic',
+  about('7.1-invalid_client-secret', { needs: 'token', access: 'guesses', isSupplement: true }),
+  async ({ kit }) => {
+    const form = without(kit.client.validForm('primary'), 'client_id', 'client_secret');
+    const label = 'Basic (client_id of primary, a wrong client_secret)';
+    const authorization = basic(kit.target.clients.primary.clientId, 'kit-unknown', label);
+    const exchange = await kit.send({ ...tokenRequestOf(kit, formEncode(form)), authorization });
+    const judge: Judge = (answer) => readToken(answer) && differs('401 invalid_client', sayToken(answer));
+    kit.check('7.1-invalid_client-secret', exchange, judge, 'in Basic');
     await kit.client.mint('primary');
   },
 );

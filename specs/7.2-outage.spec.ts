@@ -111,15 +111,19 @@ async function sendUntilSettled(
     const isLast = kit.clock.now() > untilMs;
     const timeoutMs = Math.max(kit.options.timeoutMs, kit.pollingMs(LONGEST_ANSWER_MS));
     // A request that must be rejected may be rejected with 429, as too many guesses.
-    const keep429 = id !== '7.2-server-error';
-    const exchange = await kit.client.send({ ...request(), provoked: true, timeoutMs }, { keep429 });
+    const isServing = id === '7.2-server-error';
+    const exchange = await kit.client.send(
+      { ...request(), provoked: true, timeoutMs },
+      { keep429: !isServing },
+    );
     // After the deadline one unanswered request proves nothing, since it may be the only one of its probe.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
       throw new Untested(
         `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
       );
     let verdict: Verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
-    const lost = typeof verdict === 'object' && !keep429 ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
+    const lost =
+      typeof verdict === 'object' && isServing ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
     if (typeof verdict === 'object' && (await areDeleted(kit, exchange, lost))) {
       const finding = { id, cause: `${name}: ${expected}`, mismatch: verdict, exchange };
       doubts.push(async () => void ((await areDeleted(kit, exchange, lost)) || kit.fail(finding)));
@@ -267,7 +271,7 @@ const isSamePage = (a: Exchange, b: Exchange): boolean => {
 async function otherPages(kit: Kit, query: string): Promise<[name: string, before: Exchange][]> {
   const pages: [string, Exchange][] = [];
   const ask = async (name: string, size: string | undefined, client: ClientName): Promise<void> => {
-    // It remembers the screenings of the page.
+    // From now on the run remembers the screenings that pages of this client show.
     await kit.oracle(client);
     const request = kit.request(
       await kit.tenantOf(client),

@@ -173,7 +173,7 @@ export function environmentNotes(
     wrongDateMs === undefined
       ? []
       : [
-          `Date is ${Math.round(wrongDateMs / 1000)} s off, but iat and exp of tokens agree with the clock of this machine, which is used instead: check in the log of the service whether it or a proxy sets Date`,
+          `Date is ${Math.round(wrongDateMs / 1000)} s off, but exp less expires_in of tokens agrees with the clock of this machine, which is used instead: check in the log of the service whether it or a proxy sets Date`,
         ];
   return [...open, ...skewed, ...dated];
 }
