@@ -63,12 +63,19 @@ async function underPlaywright(
   return found;
 }
 
+/** By the time of the second host, the expired token of the target file is older than that. */
+const TRANSIENT = 'accepts tokens for twenty minutes after exp';
+
 /**
  * Faults that need nothing but the server, and appear in every run. Both hosts use one server, so it must not keep what
  * the first one writes.
  */
 const comparable = (fault: Fault): boolean =>
-  !fault.target && !fault.large && !fault.needsNeighbours && !tripped(fault).includes('1-read-only');
+  !fault.target &&
+  !fault.large &&
+  !fault.needsNeighbours &&
+  !tripped(fault).includes('1-read-only') &&
+  fault.name !== TRANSIENT;
 
 test(
   `both hosts find the same on ${DRAWN} faults, and a closed port is red in both`,

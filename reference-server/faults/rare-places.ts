@@ -99,7 +99,7 @@ export const rarePlaces: readonly Fault[] = [
   ...fails({ '4.2-to-required': /400.*200/ })({
     'to defaults to now where from has an offset': accepting(
       'invalid_request',
-      (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? ''),
+      (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? 'Z'),
     ),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
