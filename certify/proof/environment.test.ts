@@ -194,7 +194,7 @@ for (const [instead, words] of [
 ] as const) {
   for (const scheme of ['http', 'https']) {
     const title = `a proxy that says “${instead}” to ${scheme}`;
-    test(title, byTurns(title, 3), async ({ small: { database, provisioned } }) => {
+    test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
       await using server = await startServer(database, provisioned);
       await using proxy = await openProxy(portOf(server), instead);
       const report = await withEnvironment(

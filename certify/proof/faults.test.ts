@@ -2,7 +2,7 @@
  * Every fault fails its requirement with the expected words, both with a complete target file and with only addresses
  * and credentials; of the neighbouring requirements no other one fails, and the first cause is the fault's own
  * requirement. Per seed, one theme runs over sockets and PostgreSQL, the others in process. In the quick tier each
- * fault runs in one mode per seed, and one in six with its neighbours; the full tier runs both modes with them.
+ * fault runs in one mode per seed, and one in eight with its neighbours; the full tier runs both modes with them.
  */
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
@@ -79,7 +79,7 @@ for (const [theme, faults] of Object.entries(THEMES)) {
           if (name in KINDS) expect(cause?.behavesLike[0]?.name).toBe(KINDS[name]);
         };
         // A run with the neighbours proves the fault too, so narrow runs are for the quick tier alone.
-        const turn = turnOf(name, 6 * modes.length);
+        const turn = turnOf(name, 8 * modes.length);
         const isTurn = turn % modes.length === at;
         const isWide = fault.needsNeighbours === true || turn === at;
         const proofs = [

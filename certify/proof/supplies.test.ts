@@ -173,7 +173,7 @@ async function certified(world: World, supply: Supply, ids: string, faulty?: Ser
 }
 
 for (const [what, ids, supply, words] of SUPPLIES) {
-  test(what, byTurns(what, 3), async ({ small }) => {
+  test(what, byTurns(what), async ({ small }) => {
     const report = await certified(small, supply, ids);
     expect(failedOf(report)).toEqual([]);
     expect(report.verdict).toBe('incomplete');
@@ -312,7 +312,7 @@ const EITHER: readonly (readonly [what: string, id: RequirementId, supply: Suppl
 ];
 
 for (const [what, id, supply, words] of EITHER) {
-  test(`${what}, or a fault of the target`, byTurns(what, 3), async ({ small }) => {
+  test(`${what}, or a fault of the target`, byTurns(what), async ({ small }) => {
     const report = await certified(small, supply, id);
     expect(report.verdict).toBe('non-conformant');
     expect(resultOf(report, id).failures[0]!.message).toMatch(words);
