@@ -317,7 +317,7 @@ for (const [name, lateMs, status, reason] of [
     /a next of before: no complete answer within 1.2 s; raise --timeout/,
   ],
 ] as const)
-  test(`a failing server that answers 503 ${name}`, byTurns(name, 2), async ({ small }) => {
+  test(`a failing server that answers 503 ${name}`, byTurns(name, 4), async ({ small }) => {
     const { server = {}, target } = outage(async (request, stage, next) => {
       if (stage !== 'on' || !isScreenings(request)) return next(request);
       await sleep(SCALE * (typeof lateMs === 'number' ? lateMs : lateMs(request.path)));

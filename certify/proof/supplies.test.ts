@@ -220,7 +220,9 @@ test('screenings of now that each request finds are no changes by writing method
   expect(failedOf(report)).toEqual([]);
 });
 
-test('an import into a walked window is no next without an end', async ({ small }) => {
+const IMPORT = 'an import into a walked window is no next without an end';
+
+test(IMPORT, byTurns(IMPORT), async ({ small }) => {
   const [first, count] = [instant('2024-06-15T00:00:00Z'), 12_000];
   const server = withAdded(() => {
     let isStored = false;
@@ -253,7 +255,7 @@ for (const [what, lateMsOf, failed, words] of [
   ],
   ['half never shows', (index: number) => (index % 2 === 1 ? Infinity : 0), /4\.2-r5-exactly-once/, /broken/],
 ] as const)
-  test(`a command to store of which ${what} from the second time on`, async ({ small }) => {
+  test(`a command to store of which ${what} from the second time on`, byTurns(what, 3), async ({ small }) => {
     const clock = fastClock();
     const stored: { readonly one: Screening; readonly fromMs: number }[] = [];
     let times = 0;
