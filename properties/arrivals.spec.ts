@@ -153,7 +153,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     }
     // The walk reports errors and incomplete pages.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl) {
-      if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', kit.clock.now() - began);
+      if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', waitedMs);
       return asServed(entries, items);
     }
     const inVain = gaveUpWaiting.has(kit) && !ingestWorks.has(kit);

@@ -101,7 +101,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const isBroken =
     (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
   const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
-  // What a lone poll takes too long for, more replicas do not shorten.
+  // More replicas do not shorten a single poll.
   const canKeepSlo = scales && keepsSlo({ tenants: 1 });
   const replicas = canKeepSlo ? needed(tenants) : undefined;
   const spreadNeededSeconds =
