@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
-import { tokenOf, verifying } from '../../reference-server/faults/bearer.ts';
+import { tokenOf } from '../../reference-server/faults/bearer.ts';
 import { eachItem } from '../../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../../reference-server/http/http.ts';
 import {
@@ -17,6 +17,7 @@ import {
   minting,
   nextQuery,
   onPages,
+  verifying,
   withHeader,
 } from '../../reference-server/run/alter.ts';
 import type { TokenClaims } from '../../reference-server/parts.ts';

@@ -9,20 +9,12 @@ import {
   queryOf,
   refusals,
   requests,
+  verifying,
   withHeader,
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import {
-  authorizationOf,
-  cookieOf,
-  trusted,
-  cachedBy,
-  payloadOf,
-  tokenOf,
-  verifying,
-  headerOf,
-} from './bearer.ts';
+import { authorizationOf, cachedBy, cookieOf, headerOf, payloadOf, tokenOf, trusted } from './bearer.ts';
 import { REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, '4.2-r3-one-tenant']);

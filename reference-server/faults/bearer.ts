@@ -4,7 +4,7 @@ import type { JWK } from 'jose';
 import { encodePart } from '../../engine/client/altered-token.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting } from '../run/alter.ts';
+import { both, minting, verifying } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
@@ -35,21 +35,14 @@ export const hasExpired = (request: ServiceRequest): boolean =>
 
 export const headerOf = (token: string): TokenHeader => (part(token, 0) as TokenHeader | undefined) ?? {};
 
-type Verifier = (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>;
-
-/** Wraps the token verification. `make` runs once per server. */
-export const verifying = (
-  make: () => (token: string, nowSeconds: number, real: Verifier) => ReturnType<Verifier>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const verify = make();
-    const real = parts.tokens.verify.bind(parts.tokens);
-    return {
-      ...parts,
-      tokens: { ...parts.tokens, verify: (token, nowSeconds) => verify(token, nowSeconds, real) },
-    };
-  },
-});
+/** Changes the claims of valid tokens; undefined rejects the token. */
+export const verified = (
+  change: (claims: TokenClaims, token: string) => TokenClaims | undefined,
+): ServerOptions =>
+  verifying(() => async (token, nowSeconds, real) => {
+    const claims = await real(token, nowSeconds);
+    return claims && change(claims, token);
+  });
 
 export const trusted = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
   verifying(

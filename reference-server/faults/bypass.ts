@@ -16,7 +16,7 @@ import {
   withRequestValue,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, cookieOf, payloadOf, tokenOf, verifying } from './bearer.ts';
+import { authorizationOf, verified, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
@@ -157,10 +157,7 @@ export const bypasses: readonly Fault[] = [
       (request) => cookieOf(request, 'session'),
       (current) =>
         both(
-          verifying(() => async (token, nowSeconds, real) => {
-            const claims = await real(token, nowSeconds);
-            return claims && { ...claims, tenant_id: current() ?? claims.tenant_id };
-          }),
+          verified((claims) => ({ ...claims, tenant_id: current() ?? claims.tenant_id })),
           onPages((page, _, request) =>
             withHeader(page, 'set-cookie', `session=${payloadOf(tokenOf(request))?.tenant_id}; Path=/`),
           ),

@@ -78,10 +78,20 @@ export function rows(broken: Partial<Rules>): ServerOptions {
   );
 }
 
+/** A store whose windows end at another instant than to. */
+export const endingAt = (endOf: (asked: Asked) => Instant): ServerOptions =>
+  rows({ ends: (row, asked) => compareInstants(row.at, endOf(asked)) < 0 });
+
 /** Alters every page of the store; next is built from the altered page. */
 export const alterStored = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
+
+export const withoutFirst = (page: StoredPage): StoredPage => ({ ...page, items: page.items.slice(1) });
+
+/** A store that is asked for another page size; next is built from the page that it returns. */
+export const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
+  storedPages(() => (query, ask) => ask({ ...query, pageSize: sizeOf(query.pageSize) }));
 
 /** Alters the page number `depth` of a traversal, counted from 1, with the same parameters. The last item keeps next. */
 export const byDepth = (
@@ -123,6 +133,13 @@ export const withAdded = (make: () => (query: PageQuery) => readonly StoredScree
     const further = make();
     return async (query, ask) => merged(query, ask, further(query));
   });
+
+export const withAddedTo = (tenant: string, items: readonly StoredScreening[]): ServerOptions =>
+  withAdded(
+    () =>
+      ({ tenantId }) =>
+        tenantId === tenant ? items : [],
+  );
 
 export async function merged(
   query: PageQuery,

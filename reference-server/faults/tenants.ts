@@ -19,7 +19,7 @@ import {
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { verifying } from './bearer.ts';
+import { verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { authenticatedByBasic, formOf } from './forms.ts';
 
@@ -148,12 +148,7 @@ function concurrentMints(): ServerOptions {
 
 function pathTenant(): ServerOptions {
   const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
-  return withRequestValue(tenantOf, (current) =>
-    verifying(() => async (token, nowSeconds, real) => {
-      const claims = await real(token, nowSeconds);
-      return claims && { ...claims, tenant_id: current() };
-    }),
-  );
+  return withRequestValue(tenantOf, (current) => verified((claims) => ({ ...claims, tenant_id: current() })));
 }
 
 function sharedTokens(): ServerOptions {

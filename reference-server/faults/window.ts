@@ -5,7 +5,6 @@ import {
   compareInstants,
   formatInstant,
   instant,
-  parseInstant,
   roundInstant,
   shift,
   type Instant,
@@ -26,12 +25,14 @@ import {
   nextQuery,
   withHeader,
   withQuery,
+  type Where,
 } from '../run/alter.ts';
 import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { PAGES, full, theme, withoutDatasets, type Fault } from './fault.ts';
-import { alterStored, RULES, rows, screening, withAdded, type Asked, type Rules } from './rows.ts';
+import { alterStored, endingAt, RULES, rows, screening, type Asked, type Rules } from './rows.ts';
+import { withAddedTo } from './rows.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, '6-same-object', '7.2-body']);
 
@@ -42,6 +43,20 @@ const parsed = (read: Rules['read']): ServerOptions => rows({ read });
 
 const withFrom = (change: (at: Instant) => Instant): ServerOptions =>
   parsed((text, name) => (name === 'from' ? change(instant(text)) : instant(text)));
+
+/** Where from and to are valid, and `holds`. */
+export const windowWhere =
+  (holds: (from: Instant, to: Instant) => boolean): Where =>
+  (query) => {
+    const [from, to] = windowOf(query);
+    return from !== undefined && to !== undefined && holds(from, to);
+  };
+
+/** Where the text of from or to matches. */
+export const edgeLike =
+  (spelling: RegExp): Where =>
+  (query) =>
+    ['from', 'to'].some((name) => spelling.test(query.get(name) ?? ''));
 
 /** Includes items up to `to` where `isIncluded`. */
 const includingTo = (isIncluded: (asked: Asked) => boolean): ServerOptions =>
@@ -67,28 +82,27 @@ const inMicroseconds = (parameter: 'from' | 'to') =>
 const isMidnight = (at: Instant, midnight = 'T00:00:00Z'): boolean => formatInstant(at).endsWith(midnight);
 const isEmpty = ({ from, to }: Asked): boolean => compareInstants(from, to) === 0;
 
-const isInverted = (query: URLSearchParams): boolean => {
-  const [from, to] = windowOf(query);
-  return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
-};
+const isInverted = windowWhere((from, to) => compareInstants(from, to) > 0);
+
+const isWithinOldSecond = windowWhere(
+  (from, to) => from.seconds < 0n && from.seconds === to.seconds && compareInstants(from, to) !== 0,
+);
 
 /** Both are valid, and one ends in Z. */
 const hasOneOffset = (query: URLSearchParams): boolean =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
 /** Refuses windows by their instants. */
-const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
-  answering(answer, (query, { headers }) => {
-    const [from, to] = windowOf(query);
-    const isAnonymous = answer.startsWith('404') && !headers['authorization'];
-    return !!from && !!to && compareInstants(from, to) < 0 && !isAnonymous && where(from, to);
+const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') => {
+  const isRefused = windowWhere((from, to) => compareInstants(from, to) < 0 && where(from, to));
+  return answering(answer, (query, request) => {
+    const isAnonymous = answer.startsWith('404') && !request.headers['authorization'];
+    return !isAnonymous && isRefused(query, request);
   });
+};
 
 /** Refuses spellings of from and to. */
-const misspelt = (spelling: RegExp): ServerOptions =>
-  answering('400 invalid_time_range', (query) =>
-    ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
-  );
+const misspelt = (spelling: RegExp): ServerOptions => answering('400 invalid_time_range', edgeLike(spelling));
 
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
   storedPages(
@@ -103,11 +117,7 @@ const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12
 export const window: readonly Fault[] = [
   ...failsFull({ '4.2-window': /completed screenings only.*unfinished/ })({
     'returns unfinished screenings': {
-      server: withAdded(
-        () =>
-          ({ tenantId }) =>
-            tenantId === TENANTS.primary ? [UNFINISHED] : [],
-      ),
+      server: withAddedTo(TENANTS.primary, [UNFINISHED]),
       target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
     },
   }),
@@ -147,22 +157,18 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
     'to compared with <= after a cursor': includingTo(({ fromId }) => fromId !== undefined),
-    'a window from midnight to midnight includes the following day': rows({
-      ends: (row, { from, to }) => {
-        const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
-        return compareInstants(row.at, isOfDays ? shift(to, 86_400n, 0) : to) < 0;
-      },
+    'a window from midnight to midnight includes the following day': endingAt(({ from, to }) => {
+      const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
+      return isOfDays ? shift(to, 86_400n, 0) : to;
     }),
   }),
   ...fails({ '4.2-window': /only items in \[/ })({
-    'a to in the last second of a day includes the whole second': rows({
-      ends: (row, { to }) =>
-        compareInstants(row.at, isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to) < 0,
-    }),
-    'a to in the last millisecond of a day is the end of that day': rows({
-      ends: (row, { to }) =>
-        compareInstants(row.at, isMidnight(to, 'T23:59:59.999Z') ? shift(to, 1n, 3) : to) < 0,
-    }),
+    'a to in the last second of a day includes the whole second': endingAt(({ to }) =>
+      isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to,
+    ),
+    'a to in the last millisecond of a day is the end of that day': endingAt(({ to }) =>
+      isMidnight(to, 'T23:59:59.999Z') ? shift(to, 1n, 3) : to,
+    ),
   }),
   ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
     'a from of six digits is truncated to milliseconds': withFrom((at) =>
@@ -248,15 +254,14 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-lowercase': /200.*invalid_time_range/ })({
     'lower-case t and z are refused': answering(
       '400 invalid_time_range',
-      (query) =>
-        ['from', 'to'].some((name) => /[tz]/.test(query.get(name) ?? '')) && windowOf(query)[0] !== undefined,
+      (query, request) => edgeLike(/[tz]/)(query, request) && windowOf(query)[0] !== undefined,
     ),
   }),
   ...fails({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
-    'from equal to to is refused': answering('400 invalid_time_range', (query) => {
-      const [from, to] = windowOf(query);
-      return from !== undefined && to !== undefined && compareInstants(from, to) === 0;
-    }),
+    'from equal to to is refused': answering(
+      '400 invalid_time_range',
+      windowWhere((from, to) => compareInstants(from, to) === 0),
+    ),
   }),
   ...fails({ '4.2-r1-zero-width': /no items and no next/ })({
     'an empty window holds the items at its instant': includingTo(isEmpty),
@@ -271,11 +276,11 @@ export const window: readonly Fault[] = [
     ),
     'fractions before 1970 are compared inversely': requests((request) => {
       const query = queryOf(request);
-      const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
-      const [a, b] = [parseInstant(from), parseInstant(to)];
-      if (!isScreenings(request) || !a || !b || a.seconds >= 0n || a.seconds !== b.seconds) return request;
-      if (compareInstants(a, b) === 0) return request;
-      return withQuery(request, (changed) => (changed.set('from', to), changed.set('to', from)));
+      if (!isScreenings(request) || !isWithinOldSecond(query, request)) return request;
+      return withQuery(request, (changed) => {
+        changed.set('from', query.get('to')!);
+        changed.set('to', query.get('from')!);
+      });
     }),
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({
@@ -283,7 +288,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range/ })({
     'compares from and to as text where one has an offset': both(
-      answering(emptyPage, (query) => hasOneOffset(query) && isInverted(query)),
+      answering(emptyPage, (query, request) => hasOneOffset(query) && isInverted(query, request)),
       answering(
         '400 invalid_time_range',
         (query) => hasOneOffset(query) && query.get('to')! < query.get('from')!,

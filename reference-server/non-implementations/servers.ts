@@ -1,7 +1,7 @@
 /** Non-implementations: none of them may ever be reported as conformant. */
 import { formatInstant, shift } from '../../engine/data/instant.ts';
-import { emptyPage, middleware, onPages, storedPages } from '../run/alter.ts';
-import { brokenBody } from '../faults/rest-errors.ts';
+import { counting, emptyPage, onPages, storedPages } from '../run/alter.ts';
+import { brokenAnswer } from '../faults/rest-errors.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
@@ -44,11 +44,7 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
   ...Object.entries(PAGES).map(([name, answer]) =>
     http(`tokens for everybody, and ${name}`, withTokenEndpoint(answer)),
   ),
-  http('half an answer to everything', async () => ({
-    status: 200,
-    headers: [['content-type', 'application/json']],
-    body: brokenBody(),
-  })),
+  http('half an answer to everything', async () => brokenAnswer()),
   { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
   { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
   {
@@ -68,16 +64,15 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
 
 /** Fails in the given way after this number of requests, like a server that dies during a run. */
 export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503' | '429'): ServerOptions =>
-  middleware(() => {
-    let asked = 0;
-    return async (request, next) => {
-      if ((asked += 1) <= requests) return next(request);
+  counting(
+    () => true,
+    (asked, request, next) => {
+      if (asked <= requests) return next(request);
       if (how === '503') return json(503, { code: 'service_unavailable' });
       if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
-      if (how === 'hangs') return new Promise(() => undefined);
-      return { status: 200, headers: [], body: brokenBody() };
-    };
-  });
+      return how === 'hangs' ? new Promise(() => undefined) : brokenAnswer();
+    },
+  );
 
 /** An otherwise correct server with a tenant without screenings. */
 export const alwaysEmpty: ServerOptions = onPages(emptyPage);

@@ -8,7 +8,7 @@ import {
   type ServiceAnswer,
   type ServiceRequest,
 } from '../http/http.ts';
-import type { ClientRegistry, PageQuery, StoredPage, TokenClaims, TokenIssuer } from '../parts.ts';
+import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -42,6 +42,38 @@ export function middleware(make: () => Middleware): ServerOptions {
     },
   };
 }
+
+type Step = (number: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>;
+
+/** Passes matching requests to `step` with their number in this server, counted from 1. */
+export const counting = (where: (request: ServiceRequest) => boolean, step: Step): ServerOptions =>
+  middleware(() => {
+    let number = 0;
+    return (request, next) => (where(request) ? step((number += 1), request, next) : next(request));
+  });
+
+/**
+ * Passes requests to `step` with the number of requests of the same key that are in flight, this one included. A `step`
+ * that waits simulates the latency of a call to another service, so that requests overlap.
+ */
+export const concurrently = (
+  keyOf: (request: ServiceRequest) => string | undefined,
+  step: Step,
+): ServerOptions =>
+  middleware(() => {
+    const inFlight = new Map<string, number>();
+    return async (request, next) => {
+      const key = keyOf(request);
+      if (key === undefined) return next(request);
+      const number = (inFlight.get(key) ?? 0) + 1;
+      inFlight.set(key, number);
+      try {
+        return await step(number, request, next);
+      } finally {
+        inFlight.set(key, inFlight.get(key)! - 1);
+      }
+    };
+  });
 
 /** Combines servers, the first one innermost: requests pass it last. */
 export function both(...servers: readonly ServerOptions[]): ServerOptions {
@@ -93,6 +125,11 @@ export const html = (status: number, title: string): ServiceAnswer => ({
   status,
   headers: [['content-type', 'text/html']],
   body: `<h1>${title}</h1>`,
+});
+
+export const withoutBody = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer => ({
+  ...{ status, headers },
+  body: '',
 });
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
@@ -155,23 +192,31 @@ export const defaulting = (name: string, value: () => string, where: Where = () 
       : request;
   });
 
-export type PageOf = (query: PageQuery) => Promise<StoredPage>;
+type Wrapped<Method> = Method extends (...args: infer Args) => infer Result
+  ? (...args: [...Args, real: Method]) => Result
+  : never;
 
-/** Wraps the store's pages. `make` runs once per server. */
-export const storedPages = (
-  make: () => (query: PageQuery, ask: PageOf) => Promise<StoredPage>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const step = make();
-    return {
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        page: (query) => step(query, (asked) => parts.store.page(asked)),
-      },
-    };
-  },
-});
+/** Wraps one method of a part of the service. `make` runs once per server; its function also gets the real method. */
+const wrapping =
+  <Part extends 'store' | 'tokens' | 'clients', Name extends keyof ServiceParts[Part]>(
+    part: Part,
+    name: Name,
+  ) =>
+  (make: () => Wrapped<ServiceParts[Part][Name]>): ServerOptions => ({
+    wrapParts: (parts) => {
+      const step = make() as unknown as (...args: unknown[]) => unknown;
+      const real = parts[part][name];
+      return { ...parts, [part]: { ...parts[part], [name]: (...args: unknown[]) => step(...args, real) } };
+    },
+  });
+
+export type PageOf = ScreeningStore['page'];
+export const storedPages = wrapping('store', 'page');
+/** The authentication of clients at the token endpoint. */
+export const authenticating = wrapping('clients', 'authenticate');
+export const minting = wrapping('tokens', 'mint');
+/** The verification of bearer tokens. */
+export const verifying = wrapping('tokens', 'verify');
 
 export function withHeader(answer: ServiceAnswer, name: string, value: string | undefined): ServiceAnswer {
   const others = answer.headers.filter(([known]) => known.toLowerCase() !== name.toLowerCase());
@@ -244,38 +289,6 @@ export const oauthError = (status: number, error: string): ServiceAnswer =>
 export const invalidClient = (): ServiceAnswer =>
   withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"');
 
-/** Wraps the authentication of clients. `make` runs once per server. */
-export const authenticating = (
-  make: () => (
-    id: string,
-    secret: string,
-    real: ClientRegistry['authenticate'],
-  ) => ReturnType<ClientRegistry['authenticate']>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const step = make();
-    const real: ClientRegistry['authenticate'] = (id, secret) => parts.clients.authenticate(id, secret);
-    return { ...parts, clients: { authenticate: (id, secret) => step(id, secret, real) } };
-  },
-});
-
-/** Wraps the minting of tokens. `make` runs once per server. */
-export const minting = (
-  make: () => (claims: TokenClaims, real: TokenIssuer['mint']) => Promise<string>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const { tokens } = parts;
-    const step = make();
-    return {
-      ...parts,
-      tokens: {
-        verify: (token, nowSeconds) => tokens.verify(token, nowSeconds),
-        mint: (original) => step(original, (altered) => tokens.mint(altered)),
-      },
-    };
-  },
-});
-
 /** Values of the current request; shared, because each AsyncLocalStorage that was used slows every promise. */
 const current = new AsyncLocalStorage<ReadonlyMap<object, unknown>>();
 
@@ -325,6 +338,10 @@ export const pages = (
     };
   });
 
+/** Alters the text of each item; `number` counts the pages of this server. */
+export const eachText = (change: (item: string, number: number) => string): ServerOptions =>
+  pages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
+
 function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
   const links = body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1);
   return {
@@ -352,10 +369,7 @@ export const nextUrls = (
     const next = nextOf(page);
     if (next === undefined) return;
     const altered = alter(new URL(next), page, query);
-    const text = altered === undefined ? undefined : String(altered);
-    page.links = text === undefined ? {} : { next: text };
-    withoutLink(page);
-    if (text !== undefined) page.headers.push(['link', `<${text}>; rel="next"`]);
+    setNext(page, altered === undefined ? undefined : String(altered));
   });
 
 /** Alters the query parameters of next in links and in the Link header. */
@@ -373,6 +387,13 @@ export const nextOf = ({ links }: PageText): string | undefined => (links as { n
 export const withoutLink = (page: PageText): void =>
   void (page.headers = page.headers.filter(([name]) => name !== 'link'));
 
+/** Sets next in links and in the Link header; undefined removes both. */
+export function setNext(page: PageText, next: string | undefined): void {
+  page.links = next === undefined ? {} : { next };
+  withoutLink(page);
+  if (next !== undefined) page.headers.push(['link', `<${next}>; rel="next"`]);
+}
+
 /** A page that holds nothing yet: `change` makes its next from the URL of the request. */
 export function holdNothing(
   page: PageText,
@@ -382,7 +403,5 @@ export function holdNothing(
   const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
   change(url.searchParams);
   page.items = [];
-  page.links = { next: url.href };
-  withoutLink(page);
-  page.headers.push(['link', `<${url.href}>; rel="next"`]);
+  setNext(page, url.href);
 }

@@ -3,6 +3,7 @@ import {
   answering,
   authorized,
   both,
+  counting,
   html,
   intercepting,
   isScreenings,
@@ -187,16 +188,15 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
-    'a long list in addition to items': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
+    'a long list in addition to items': counting(
+      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
+      async (asked, request, next) => {
         const answer = await next(request);
-        const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
-        return isLarge && answer.status === 200 && asked++ % 20 === 0
+        return answer.status === 200 && asked % 20 === 1
           ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
           : answer;
-      };
-    }),
+      },
+    ),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
