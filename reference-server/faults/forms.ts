@@ -12,6 +12,13 @@ export const formOf = (request: ServiceRequest): Form => {
   return new Map([...form.keys()].map((name) => [name, form.getAll(name)]));
 };
 
+/** The request with another form. */
+export const asForm = (request: ServiceRequest, form: ConstructorParameters<typeof URLSearchParams>[0]) => ({
+  ...request,
+  headers: { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' },
+  body: Buffer.from(new URLSearchParams(form).toString()),
+});
+
 /** Changes the forms of matching token requests. */
 export const forms = (
   change: (form: Form) => void,
@@ -25,7 +32,7 @@ export const forms = (
     const pairs = [...form].flatMap(([name, values]) =>
       values.map((value): [string, string] => [name, value]),
     );
-    return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
+    return asForm(request, pairs);
   });
 
 /** Reads other values for one field; `read` gets an empty array if the field is absent. */
@@ -88,7 +95,7 @@ export const authenticatedByBasic = (read = (secret: string): string => secret):
     const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
     form.set('client_id', id);
     form.set('client_secret', read(secret));
-    return { ...request, body: Buffer.from(form.toString()) };
+    return asForm(request, form);
   });
 
 /** Accepts any client_secret in Basic. */

@@ -19,16 +19,11 @@ import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
-import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
+import { anyClient, anySecret, asForm, field, first, formOf, forms, like, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-const recoded = (error: string, to: string): ServerOptions =>
-  tokenErrors(
-    [error],
-    jsonBody((body) => ({ ...body, error: to })),
-  );
 const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
@@ -38,9 +33,7 @@ const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']
 const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
   requests((request) => {
     if (!isTokenRequest(request) || !isRead(request)) return request;
-    const fields = JSON.parse(request.body.toString()) as Record<string, string>;
-    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
-    return { ...request, headers, body: Buffer.from(new URLSearchParams(fields).toString()) };
+    return asForm(request, JSON.parse(request.body.toString()) as Record<string, string>);
   });
 
 const defaulted = (name: string, value: string): ServerOptions =>
@@ -142,7 +135,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
-    'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
+    'a wrong secret is 400': tokenErrors('invalid_client', (answer) => ({ ...answer, status: 400 })),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'compares the first 16 characters of secrets': anySecret(
@@ -194,7 +187,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
   }),
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
-    'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
+    'invalid_client lacks WWW-Authenticate': tokenErrors('invalid_client', (answer) =>
       withHeader(answer, 'www-authenticate', undefined),
     ),
   }),
@@ -223,7 +216,10 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
-    'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
+    'another grant_type is invalid_grant': tokenErrors(
+      'unsupported_grant_type',
+      jsonBody((body) => ({ ...body, error: 'invalid_grant' })),
+    ),
   }),
   ...fails({ '7.1-invalid_scope': /400 invalid_scope.*(200|token)/ })({
     'grants screenings.read for every scope': single('scope', () => 'screenings.read'),
@@ -254,7 +250,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ })({
-    'a suspended grant is invalid_client': tokenErrors(['invalid_grant'], invalidClient),
+    'a suspended grant is invalid_client': tokenErrors('invalid_grant', invalidClient),
   }),
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
@@ -267,8 +263,8 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
-    'Basic that is no Base64 is 500': refusing('500 server_error', (_, { headers }) =>
-      /^Basic .*[^\w+/=]/.test(headers['authorization'] ?? ''),
+    'Basic that is no Base64 is 500': refusing('500 server_error', (_, request) =>
+      /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
     'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
       body.includes('__proto__'),

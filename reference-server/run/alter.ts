@@ -275,12 +275,12 @@ export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json):
 export const tokenAnswers = (alter: Alteration): ServerOptions =>
   answers(alter, ({ status }, request) => isTokenRequest(request) && status === 200);
 
-/** Alters errors of the token endpoint with one of these values of `error`. */
-export const tokenErrors = (errors: readonly string[], alter: Alteration): ServerOptions =>
-  answers(alter, ({ status, body }, request) => {
-    if (!isTokenRequest(request) || status < 400) return false;
-    return errors.includes((JSON.parse(String(body)) as { error?: string }).error ?? '');
-  });
+/** Alters errors of the token endpoint with this value of `error`. */
+export const tokenErrors = (error: string, alter: Alteration): ServerOptions =>
+  answers(
+    alter,
+    ({ body }, request) => isTokenRequest(request) && String(body).includes(`"error":"${error}"`),
+  );
 
 export const oauthError = (status: number, error: string): ServiceAnswer =>
   jsonAnswer(status, { error, error_description: 'refused' }, [['cache-control', 'no-store']]);
