@@ -13,6 +13,7 @@ import {
   requests,
   tokenAnswers,
   withHeader,
+  withoutBody,
   withRequestValue,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -121,7 +122,7 @@ export const bypasses: readonly Fault[] = [
     'If-None-Match is answered with 304 before authentication': both(
       onPages((page) => withHeader(page, 'etag', '"page"')),
       answering(
-        () => ({ status: 304, headers: [['etag', '"page"']], body: '' }),
+        () => withoutBody(304, [['etag', '"page"']]),
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
     ),
@@ -149,7 +150,7 @@ export const bypasses: readonly Fault[] = [
       () => async (request, next) => {
         const answer = await next(request);
         const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
-        return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
+        return isKnown && isScreenings(request) ? withoutBody(304) : answer;
       },
     ),
     'a screening by its id is served to every tenant': byId(403),

@@ -1,7 +1,9 @@
 /** Non-implementations: none of them may ever be reported as conformant. */
-import { formatInstant, shift } from '../../engine/data/instant.ts';
-import { counting, emptyPage, onPages, storedPages } from '../run/alter.ts';
+import { shift } from '../../engine/data/instant.ts';
+import type { Socket } from 'node:net';
+import { counting, emptyPage, html, onPages, storedPages, withoutBody } from '../run/alter.ts';
 import { brokenAnswer } from '../faults/rest-errors.ts';
+import { screening } from '../faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
@@ -23,12 +25,12 @@ const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
     ...(JSON.parse(String(tokenAnswer().body)) as object),
     ...{ items: [], links: {} },
   }),
-  '200 without a body': { status: 200, headers: [], body: '' },
+  '200 without a body': withoutBody(200),
   '401': json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
   '404': json(404, { code: 'not_found' }),
   '500': json(500, { code: 'internal_error' }),
-  'a redirect to itself': { status: 302, headers: [['location', '/']], body: '' },
-  'a web page': { status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' },
+  'a redirect to itself': withoutBody(302, [['location', '/']]),
+  'a web page': html(200, 'Welcome'),
 };
 
 const PAGES: Readonly<Record<string, ServiceAnswer>> = {
@@ -36,7 +38,15 @@ const PAGES: Readonly<Record<string, ServiceAnswer>> = {
   'a static copy of one good page': page(),
   '401 to every page': json(401, { code: 'unauthenticated' }),
   '500 to every page': json(500, { code: 'internal_error' }),
-  '204 to every page': { status: 204, headers: [], body: '' },
+  '204 to every page': withoutBody(204),
+};
+
+const CONNECTIONS: Readonly<Record<string, (socket: Socket) => void>> = {
+  'accepts the connection and never answers': () => undefined,
+  'resets every connection': (socket) => socket.resetAndDestroy(),
+  'closes every connection after the request': (socket) => socket.once('data', () => socket.end()),
+  'answers what is no HTTP': (socket) =>
+    socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n')),
 };
 
 export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
@@ -45,17 +55,7 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
     http(`tokens for everybody, and ${name}`, withTokenEndpoint(answer)),
   ),
   http('half an answer to everything', async () => brokenAnswer()),
-  { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
-  { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
-  {
-    name: 'closes every connection after the request',
-    start: () => sockets((socket) => void socket.once('data', () => socket.end())),
-  },
-  {
-    name: 'answers what is no HTTP',
-    start: () =>
-      sockets((socket) => void socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n'))),
-  },
+  ...Object.entries(CONNECTIONS).map(([name, behave]) => ({ name, start: () => sockets(behave) })),
   { name: 'nothing listens', start: closedPort },
   ...WIRE,
   ...BODIES,
@@ -81,9 +81,8 @@ export const alwaysEmpty: ServerOptions = onPages(emptyPage);
 export const neverEnding = (secondsApart: bigint): ServerOptions =>
   storedPages(() => async ({ tenantId, from, fromId = 0n, pageSize }) => ({
     items: Array.from({ length: pageSize }, (_, index) => {
-      const id = fromId + BigInt(index + 1);
-      const testTime = formatInstant(shift(from, secondsApart * BigInt(index + 1), 0));
-      return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
+      const place = BigInt(index + 1);
+      return screening(tenantId, fromId + place, shift(from, secondsApart * place, 0));
     }),
     more: true,
   }));

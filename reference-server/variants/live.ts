@@ -8,7 +8,6 @@ import {
   shift,
   type Instant,
 } from '../../engine/data/instant.ts';
-import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
@@ -43,15 +42,10 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
 };
 
 /** No dataset and no complete capture of events can exist for a tenant that changes. */
-const withoutDatasets = (target: Target): Target => ({
-  ...target,
-  dataset: undefined,
-  secondDataset: undefined,
-  events: undefined,
-  window: undefined,
+const live = (name: string, server: ServerOptions): Variant => ({
+  ...{ name, server },
+  target: ({ dataset: _, secondDataset: __, events: ___, window: ____, ...target }) => target,
 });
-
-const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
 const REPLICA_LAG_MS = 300;
 

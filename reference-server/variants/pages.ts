@@ -2,22 +2,21 @@
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import {
   both,
+  eachText,
   holdNothing,
-  middleware,
   nextOf,
   nextQuery,
   nextUrls,
   pages as alterPages,
   queryOf,
   requests,
-  storedPages,
   isScreenings,
   withoutLink,
   withQuery,
 } from '../run/alter.ts';
-import { eachItem, alterStored, retimed } from '../faults/rows.ts';
+import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { withEvents, withoutEvents, type Groups } from './variant.ts';
+import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** Replaces the Link header of pages with a next. */
 const link = (...values: ((next: string) => string)[]): ServerOptions =>
@@ -28,18 +27,13 @@ const link = (...values: ((next: string) => string)[]): ServerOptions =>
     for (const value of values) page.headers.push(['Link', value(next)]);
   });
 
-const eachText = (change: (item: string, page: number) => string): ServerOptions =>
-  alterPages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
-
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
 
 /** Spells testTime in another way, in the events too. */
 const spelledTimes = (spell: (text: string) => string) => ({
   server: eachItem((item) => retimed(item, spell(item.testTime))),
-  target: withEvents((line) =>
-    line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${spell(at)}"`),
-  ),
+  target: withTimesOfEvents(spell),
 });
 
 /** In UTC with microseconds. The year 10000, which RFC 3339 cannot express, is formatted by Date. */
@@ -132,25 +126,16 @@ export const pages: Groups = {
           holdNothing(page, request, (next) => kind === 0 || next.set('scan', String(times)));
       });
     })(),
-    'pages of at most 200 items': storedPages(
-      () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
-    ),
+    'pages of at most 200 items': sized((pageSize) => Math.min(pageSize, 200)),
     'next before an empty last page': alterStored((page, query) => ({
       ...page,
       more: page.more || page.items.length === query.pageSize,
     })),
     'testTime in the local time of one place, whatever was recorded': spelledTimes(respelt),
-    'the first of two values of a parameter is read': middleware(() => (request, next) => {
-      if (!isScreenings(request)) return next(request);
+    'the first of two values of a parameter is read': requests((request) => {
       const names = [...queryOf(request).keys()];
-      const twice = names.some((name, index) => names.indexOf(name) !== index);
-      return next(
-        twice
-          ? withQuery(request, (query) => {
-              for (const name of new Set(names)) query.set(name, query.get(name) ?? '');
-            })
-          : request,
-      );
+      if (!isScreenings(request) || new Set(names).size === names.length) return request;
+      return withQuery(request, (query) => names.forEach((name) => query.set(name, query.get(name)!)));
     }),
     'several relation types in one rel, and blanks where they may be': link(
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,

@@ -15,6 +15,7 @@ import {
   requests,
   tokenClaims,
   tokenMembers,
+  withoutBody,
   withQuery,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
@@ -218,7 +219,7 @@ export const stacks: Groups = {
       /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : undefined,
     ),
     'the scheme DPoP is 401 without a body': intercepting(
-      () => ({ status: 401, headers: [['www-authenticate', 'DPoP algs="RS256 ES256"']], body: '' }),
+      () => withoutBody(401, [['www-authenticate', 'DPoP algs="RS256 ES256"']]),
       ({ headers }) => headers['authorization']?.startsWith('DPoP ') === true,
     ),
     'a grant that other clients may use is missing its own parameters': refusing(

@@ -26,6 +26,8 @@ export type EventChange = (line: string, index: number, all: readonly string[]) 
 export const withEvents =
   (change: EventChange) =>
   (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+export const withTimesOfEvents = (spell: (testTime: string) => string) =>
+  withEvents((line) => line.replace(/(?<="testTime":")[^"]*/, spell));
 export const withoutEvents = ({ events: _, ...target }: Target): Target => target;
 /** Lets the kit exceed the rate limit. */
 export const probing =
