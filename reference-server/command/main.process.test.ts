@@ -11,7 +11,7 @@ import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { once } from '../store/connections.ts';
-import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
+import { itemsOf, mintToken, screeningsUrl, send, test as base } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
@@ -179,8 +179,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
       ingest.child.stdin?.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       await ingest;
       acknowledged.push(...lines);
-      const token = await mintToken(target, target.clients.primary);
-      const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
+      const items = await itemsOf(target, WINDOW);
       expect(JSON.parse(`[${items.join(',')}]`)).toEqual(acknowledged);
       child.kill('SIGKILL');
       await ended;

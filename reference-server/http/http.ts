@@ -2,6 +2,7 @@
  * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
  * itself, with a 4xx instead of a reset.
  */
+import { once } from 'node:events';
 import {
   createServer,
   type IncomingMessage,
@@ -117,9 +118,7 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
 
 /** Listens at the port (0: any free one), and returns it. */
 export async function bind(server: NetServer, port = 0, host = '127.0.0.1'): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, () => resolve());
-  });
+  await once(server.listen(port, host), 'listening');
   return (server.address() as AddressInfo).port;
 }
 

@@ -13,7 +13,7 @@ import type { Provisioned } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import { createService, withSidePaths } from '../http/service.ts';
-import { createScreeningStore, removeScreenings, storeScreenings } from '../store/store.ts';
+import { createScreeningStore, forgetTenant, storeScreenings } from '../store/store.ts';
 import { describeTarget, type ReferenceTarget } from './target.ts';
 import { createTokenIssuer } from '../auth.ts';
 
@@ -72,7 +72,7 @@ export interface ReferenceServer extends AsyncDisposable {
   target(): ReferenceTarget;
   /** Stores screenings, or dataset lines, while the server runs, and publishes their events. */
   ingest(screenings: Iterable<Screening> | Iterable<string>): Promise<void>;
-  /** Deletes all screenings of a tenant. */
+  /** Deletes all screenings of a tenant, and keeps their events. */
   clear(tenantId: string): Promise<void>;
   interruptDatabase(): Promise<void>;
   /** Waits up to graceMs for requests in flight. Default 0. */
@@ -177,7 +177,7 @@ export async function startServer(
       listeningAt: listeners.map(({ origin }) => origin),
       target: () => target,
       ingest: (screenings) => store(asScreenings(screenings)),
-      clear: (tenantId) => removeScreenings(connections, tenantId),
+      clear: (tenantId) => forgetTenant(connections, tenantId, ['screening']),
       interruptDatabase: () => connections.interrupt(),
       async stop(graceMs = 0) {
         await Promise.all(listeners.map((listener) => listener.stop(graceMs)));

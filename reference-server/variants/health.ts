@@ -95,7 +95,7 @@ export const health: Groups = {
         return (request, next) =>
           isScreenings(request) &&
           /pageSize=1(&|$)/.test(request.path) &&
-          !quota.admit('any', Date.now()).admitted
+          quota.admit('any', Date.now()) !== undefined
             ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']])
             : next(request);
       }),
