@@ -11,7 +11,8 @@ import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers, authorized, both } from '../../reference-server/run/alter.ts';
+import { answers, both } from '../../reference-server/run/alter.ts';
+import { authorized } from '../../reference-server/faults/bearer.ts';
 import { anySecret } from '../../reference-server/faults/forms.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
 

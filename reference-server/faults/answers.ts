@@ -4,6 +4,7 @@ import type { ServiceRequest } from '../http/http.ts';
 import {
   answers,
   eachText,
+  header,
   isTokenRequest,
   jsonBody,
   withRequestValue,
@@ -16,7 +17,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
-import { formOf } from './forms.ts';
+import { fieldOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...PAGES, '6-same-object']);
 
@@ -75,9 +76,8 @@ export const answered: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-no-echo': /no answer with the client_secret.*claims/ })({
-    'the client_secret is a claim of the token': withRequestValue(
-      (request) => formOf(request).get('client_secret')?.[0],
-      (current) => tokenClaims(() => ({ client_secret: current() })),
+    'the client_secret is a claim of the token': withRequestValue(fieldOf('client_secret'), (current) =>
+      tokenClaims(() => ({ client_secret: current() })),
     ),
   }),
   ...fails({ '5-no-echo': /no token outside of the token response.*set-cookie/ })({
@@ -86,8 +86,6 @@ export const answered: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-not-shared-cache': /public, max-age=60/ })({
-    'pages are public for a minute': onPages((page) =>
-      withHeader(page, 'cache-control', 'public, max-age=60'),
-    ),
+    'pages are public for a minute': onPages(header('cache-control', 'public, max-age=60')),
   }),
 ];

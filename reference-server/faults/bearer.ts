@@ -4,14 +4,28 @@ import type { JWK } from 'jose';
 import { encodePart } from '../../engine/client/altered-token.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting, verifying } from '../run/alter.ts';
+import { both, minting, requests, verifying } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
 /** The text after `Bearer `. */
 export const tokenOf = (request: ServiceRequest): string => authorizationOf(request).replace(/^Bearer /, '');
+/** The credentials of Basic. */
+export const basicOf = (request: ServiceRequest): string | undefined => {
+  const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+  return basic && Buffer.from(basic, 'base64').toString();
+};
 export const cookieOf = ({ headers }: ServiceRequest, name: string): string | undefined =>
   new RegExp(`\\b${name}=([^;]+)`).exec(headers['cookie'] ?? '')?.[1];
+
+/** Changes the Authorization header, if there is one. */
+export const authorized = (change: (authorization: string) => string): ServerOptions =>
+  requests((request) => {
+    const { authorization } = request.headers;
+    return authorization === undefined
+      ? request
+      : { ...request, headers: { ...request.headers, authorization: change(authorization) } };
+  });
 
 export type TokenHeader = { alg?: string; jwk?: JWK; jku?: string; x5c?: string[]; kid?: string };
 

@@ -4,6 +4,7 @@ import {
   answering,
   both,
   emptyPage,
+  header,
   isScreenings,
   itemTexts,
   middleware,
@@ -106,11 +107,11 @@ export const bypasses: readonly Fault[] = [
     ),
     'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
-      onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      onPages(header('set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a session cookie that a token response set replaces the token': both(
-      tokenAnswers((answer) => withHeader(answer, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      tokenAnswers(header('set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a next needs no token because it is signed': both(
@@ -120,7 +121,7 @@ export const bypasses: readonly Fault[] = [
   }),
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
-      onPages((page) => withHeader(page, 'etag', '"page"')),
+      onPages(header('etag', '"page"')),
       answering(
         () => withoutBody(304, [['etag', '"page"']]),
         (_, { headers }) => headers['if-none-match'] !== undefined,

@@ -2,7 +2,7 @@
 import { parseForm, type ServiceRequest } from '../http/http.ts';
 import { authenticating, both, intercepting, isTokenRequest, oauthError, requests } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf } from './bearer.ts';
+import { basicOf } from './bearer.ts';
 
 export type Form = Map<string, Values>;
 export type Values = readonly string[];
@@ -11,6 +11,12 @@ export const formOf = (request: ServiceRequest): Form => {
   const form = parseForm(request.body.toString()) ?? new URLSearchParams();
   return new Map([...form.keys()].map((name) => [name, form.getAll(name)]));
 };
+
+/** The first value of a field of a token request. */
+export const fieldOf =
+  (name: string) =>
+  (request: ServiceRequest): string | undefined =>
+    isTokenRequest(request) ? formOf(request).get(name)?.[0] : undefined;
 
 /** The request with another form. */
 export const asForm = (request: ServiceRequest, form: ConstructorParameters<typeof URLSearchParams>[0]) => ({
@@ -89,10 +95,10 @@ export const uncompared = (change: (form: Form, value: string) => void): ServerO
 /** Reads the credentials of Basic in place of those of the form. */
 export const authenticatedByBasic = (read = (secret: string): string => secret): ServerOptions =>
   requests((request) => {
-    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+    const basic = basicOf(request);
     if (!isTokenRequest(request) || basic === undefined) return request;
     const form = parseForm(request.body.toString()) ?? new URLSearchParams();
-    const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
+    const [id = '', secret = ''] = basic.split(':').map(decodeURIComponent);
     form.set('client_id', id);
     form.set('client_secret', read(secret));
     return asForm(request, form);

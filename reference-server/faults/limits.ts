@@ -26,7 +26,7 @@ export const limits: readonly Fault[] = [
     'a 429 has another code': refusedBy((answer) => ({ ...answer, body: '{"code":"too_many_requests"}' })),
   }),
   ...fails({ '7.2-rate_limited': /429 rate_limited.*<h1>/, '7.2-body': /rate_limited.*<h1>/ })({
-    'a 429 is HTML': refusedBy(() => withHeader(html(429, 'Too Many Requests'), 'retry-after', '1')),
+    'a 429 is HTML': refusedBy(() => html(429, 'Too Many Requests', [['retry-after', '1']])),
   }),
   ...fails({ '7.2-rate_limited': /429 rate_limited beyond a rate limit/ })({
     'rejected requests get an empty page': { ...refusedBy(emptyPage), bare: false },

@@ -5,6 +5,7 @@ import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
   authenticating,
+  header,
   html,
   invalidClient,
   isTokenRequest,
@@ -17,9 +18,9 @@ import {
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf } from './bearer.ts';
+import { authorizationOf, basicOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
-import { anyClient, anySecret, asForm, field, first, formOf, forms, like, refusing } from './forms.ts';
+import { anyClient, anySecret, asForm, field, fieldOf, first, forms, like, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
@@ -51,13 +52,20 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
     return client && { ...client, ...changes };
   });
 
-const crashing = (name: string, odd: RegExp): ServerOptions =>
-  refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
+const crashing = (where: Parameters<typeof refusing>[1]): ServerOptions =>
+  refusing('500 server_error', where);
+const crashingAt = (name: string, odd: RegExp): ServerOptions =>
+  crashing((form) => odd.test(form.get(name)?.[0] ?? ''));
 
 /** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
 
 const isUnknown = (form: Form): boolean => form.get('client_id')?.[0]?.endsWith('-client') === false;
+
+const firstClientWhere = (isOdd: (form: Form) => boolean): ServerOptions =>
+  uncompared((form, value) => {
+    if (isOdd(form)) form.set('client_id', ['primary-client']).set('client_secret', [value]);
+  });
 
 /** Exchanges an access token in this parameter for another one. */
 const exchanging = (grant: string, name: string): ServerOptions =>
@@ -91,19 +99,17 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
-    'a request without credentials gets a token of the first client': uncompared((form, value) => {
-      if (!form.has('client_id') && !form.has('client_secret'))
-        form.set('client_id', ['primary-client']).set('client_secret', [value]);
-    }),
+    'a request without credentials gets a token of the first client': firstClientWhere(
+      (form) => !form.has('client_id') && !form.has('client_secret'),
+    ),
   }),
   ...fails({
     '7.1-invalid_request-missing': /400 invalid_request.*token/,
     '7.1-invalid_request-empty': /400 invalid_request.*token/,
   })({
-    'an unknown client_id without a secret is the first client': uncompared((form, value) => {
-      if (isUnknown(form) && !form.get('client_secret')?.[0])
-        form.set('client_id', ['primary-client']).set('client_secret', [value]);
-    }),
+    'an unknown client_id without a secret is the first client': firstClientWhere(
+      (form) => isUnknown(form) && !form.get('client_secret')?.[0],
+    ),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
     'a missing grant_type is unsupported_grant_type': defaulted('grant_type', 'none'),
@@ -124,7 +130,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({
     '7.1-invalid_request-malformed': /400 invalid_request.*500/,
     '7.2-no-unprovoked-5xx': /no 5xx/,
-  })({ 'a JSON body is 500': refusing('500 server_error', (_, request) => isJson(request)) }),
+  })({ 'a JSON body is 500': crashing((_, request) => isJson(request)) }),
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
     'an empty scope is screenings.read': first('scope', (scope) => scope || 'screenings.read'),
   }),
@@ -187,14 +193,12 @@ export const tokenErrorFaults: readonly Fault[] = [
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
   }),
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
-    'invalid_client lacks WWW-Authenticate': tokenErrors('invalid_client', (answer) =>
-      withHeader(answer, 'www-authenticate', undefined),
-    ),
+    'invalid_client lacks WWW-Authenticate': tokenErrors('invalid_client', header('www-authenticate')),
   }),
   ...failsLater({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'an empty client_secret is invalid_client without WWW-Authenticate': answers(
       () => withHeader(invalidClient(), 'www-authenticate', undefined),
-      (_, request) => isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '',
+      (_, request) => fieldOf('client_secret')(request) === '',
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
@@ -234,7 +238,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...fails({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
     'grants an unknown scope beside screenings.read': answers((answer, request) => {
-      const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
+      const asked = fieldOf('scope')(request);
       if (answer.status !== 200 || !asked?.includes(' ')) return answer;
       return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
     }),
@@ -245,7 +249,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
     'a client without the grant is invalid_client, and so is an empty secret': answers((answer, request) => {
-      const isEmpty = isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '';
+      const isEmpty = fieldOf('client_secret')(request) === '';
       return isEmpty || String(answer.body).includes('"unauthorized_client"') ? invalidClient() : answer;
     }),
   }),
@@ -262,30 +266,19 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
-    'Basic that is no Base64 is 500': refusing('500 server_error', (_, request) =>
+    'a client_id beyond 16 bits is 500': crashingAt('client_id', /[^\0-\uffff]/u),
+    'Basic that is no Base64 is 500': crashing((_, request) =>
       /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
-    'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
-      body.includes('__proto__'),
-    ),
-    'Basic without a colon is 500 after the grant_type was checked': refusing(
-      '500 server_error',
-      (form, request) => {
-        const basic = /^Basic (.*)/.exec(authorizationOf(request))?.[1];
-        return (
-          form.get('grant_type')?.[0] === 'client_credentials' &&
-          basic !== undefined &&
-          !Buffer.from(basic, 'base64').includes(':')
-        );
-      },
-    ),
-    'a body that is announced as JSON and is none is 500': refusing(
-      '500 server_error',
+    'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
+    'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
+      const hasNoColon = basicOf(request)?.includes(':') === false;
+      return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
+    }),
+    'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
-    'a token request without Content-Type is 500': refusing(
-      '500 server_error',
+    'a token request without Content-Type is 500': crashing(
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
     ),
     'a mint with an X-Request-Id that is no UUID is 500': answers(
@@ -298,26 +291,21 @@ export const tokenErrorFaults: readonly Fault[] = [
     '7.2-no-unprovoked-5xx': /no 5xx/,
     '7.1-invalid_request-empty': /400 invalid_request.*500/,
   })({
-    'an unknown client_id with an empty secret is 500': refusing(
-      '500 server_error',
+    'an unknown client_id with an empty secret is 500': crashing(
       (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
-    'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
+    'a client_secret beyond 72 octets is 500': crashingAt('client_secret', /.{73}/s),
   }),
   ...fails({
     '7.2-no-unprovoked-5xx': /no 5xx/,
     '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/,
   })({
-    'a grant_type beyond Latin-1 is 500': crashing('grant_type', /[^\0-\xff]/),
-    'a grant_type that every object has is 500': refusing('500 server_error', (form) =>
-      isInherited(form, 'grant_type'),
-    ),
+    'a grant_type beyond Latin-1 is 500': crashingAt('grant_type', /[^\0-\xff]/),
+    'a grant_type that every object has is 500': crashing((form) => isInherited(form, 'grant_type')),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
-    'a client_id that every object has is 500': refusing('500 server_error', (form) =>
-      isInherited(form, 'client_id'),
-    ),
+    'a client_id that every object has is 500': crashing((form) => isInherited(form, 'client_id')),
   }),
 ];

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   concurrently,
+  header,
   html,
   invalidClient,
   isScreenings,
@@ -21,7 +22,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { PAGES, TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
-import { asForm, formOf, refusing } from './forms.ts';
+import { asForm, fieldOf, refusing } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([
   ...TOKEN_CLAIMS,
@@ -133,7 +134,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-success': /200.*409/ })({
     'a mint during another one of its client is 409': concurrently(
-      (request) => (isTokenRequest(request) ? formOf(request).get('client_id')?.[0] : undefined),
+      fieldOf('client_id'),
       async (inFlight, request, next) => {
         const answer = await next(request);
         if (answer.status !== 200) return answer;
@@ -148,7 +149,7 @@ export const tokens: readonly Fault[] = [
       const guessed = new Set<string>();
       return async (request, next) => {
         const answer = await next(request);
-        const id = isTokenRequest(request) ? (formOf(request).get('client_id')?.[0] ?? '') : '';
+        const id = fieldOf('client_id')(request) ?? '';
         if (answer.status === 401) guessed.add(id);
         return answer.status === 200 && guessed.delete(id) ? invalidClient() : answer;
       };
@@ -156,7 +157,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
     'token responses are the HTML of a sign-in page': tokenAnswers(() =>
-      withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
+      html(200, 'Sign in', [['cache-control', 'no-store']]),
     ),
   }),
   ...failsLater({ '4.1-content-type': /application\/json.*form-urlencoded/ })({
@@ -171,9 +172,7 @@ export const tokens: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({
-    'token responses lack Cache-Control': tokenAnswers((answer) =>
-      withHeader(answer, 'cache-control', undefined),
-    ),
+    'token responses lack Cache-Control': tokenAnswers(header('cache-control')),
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
@@ -191,7 +190,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '5-no-refresh-token': /no member refresh_token/ })({
     'returns a refresh token for offline_access': tokenBody((body, request) => {
-      const isOffline = formOf(request).get('scope')?.[0]?.includes('offline_access');
+      const isOffline = fieldOf('scope')(request)?.includes('offline_access');
       return isOffline ? { ...body, refresh_token: 'kept' } : body;
     }),
   }),

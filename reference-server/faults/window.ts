@@ -14,6 +14,7 @@ import {
   both,
   defaulting,
   emptyPage,
+  header,
   html,
   isScreenings,
   onPages,
@@ -23,7 +24,6 @@ import {
   storedPages,
   windowOf,
   nextQuery,
-  withHeader,
   withQuery,
   type Where,
 } from '../run/alter.ts';
@@ -122,7 +122,7 @@ export const window: readonly Fault[] = [
     },
   }),
   ...fails({ '4.2-content-type': /application\/json.*(text\/plain|no Content-Type)/ })({
-    'pages lack Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
+    'pages lack Content-Type': onPages(header('content-type')),
   }),
   ...fails({ '4.2-content-type': /application\/json.*text\/html/ })({
     'pages are the HTML of a sign-in page': onPages(() => html(200, 'Sign in')),

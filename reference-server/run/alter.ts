@@ -121,9 +121,13 @@ export function refusal(statusAndCode: string): ServiceAnswer {
   );
 }
 
-export const html = (status: number, title: string): ServiceAnswer => ({
+export const html = (
+  status: number,
+  title: string,
+  headers: ServiceAnswer['headers'] = [],
+): ServiceAnswer => ({
   status,
-  headers: [['content-type', 'text/html']],
+  headers: [['content-type', 'text/html'], ...headers],
   body: `<h1>${title}</h1>`,
 });
 
@@ -223,13 +227,11 @@ export function withHeader(answer: ServiceAnswer, name: string, value: string | 
   return { ...answer, headers: value === undefined ? others : [...others, [name, value]] };
 }
 
-export const authorized = (change: (authorization: string) => string): ServerOptions =>
-  requests((request) => {
-    const { authorization } = request.headers;
-    return authorization === undefined
-      ? request
-      : { ...request, headers: { ...request.headers, authorization: change(authorization) } };
-  });
+/** An alteration that sets a header or, without a value, removes it. */
+export const header =
+  (name: string, value?: string) =>
+  (answer: ServiceAnswer): ServiceAnswer =>
+    withHeader(answer, name, value);
 
 // -- tokens ------------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ export function withRequestValue<Value>(
 // -- pages -------------------------------------------------------------------------------------
 
 /** A page of the screenings path, parsed; items are JSON texts. */
-interface PageText {
+export interface PageText {
   status: number;
   items: string[];
   links: unknown;
@@ -392,16 +394,4 @@ export function setNext(page: PageText, next: string | undefined): void {
   page.links = next === undefined ? {} : { next };
   withoutLink(page);
   if (next !== undefined) page.headers.push(['link', `<${next}>; rel="next"`]);
-}
-
-/** A page that holds nothing yet: `change` makes its next from the URL of the request. */
-export function holdNothing(
-  page: PageText,
-  { headers, path }: ServiceRequest,
-  change: (query: URLSearchParams) => void = () => {},
-): void {
-  const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
-  change(url.searchParams);
-  page.items = [];
-  setNext(page, url.href);
 }

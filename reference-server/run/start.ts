@@ -101,7 +101,7 @@ export async function startServer(
 ): Promise<ReferenceServer> {
   const { host, ports = {}, pathPrefix = '', now = Date.now, tokenLifetimeSeconds = 3_600 } = options;
   const separate = options.separateOrigins === true || ports.auth !== undefined;
-  const { rateLimit, eventsFile, faultCommands = false } = options;
+  const { rateLimit, eventsFile } = options;
   const opened = new Disposal();
   try {
     const connections = opened.use(database.connect());
@@ -159,10 +159,7 @@ export async function startServer(
         options.wrapOutage?.(outage) ?? outage,
       ),
     );
-    const target = await describeTarget(parts, provisioned, operations, {
-      ...{ rateLimit, eventsFile, faultCommands },
-      ca: tls && CERTIFICATE_FILE,
-    });
+    const target = await describeTarget(parts, provisioned, operations, options, tls && CERTIFICATE_FILE);
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
     const { eventsDirectory, webhook } = options;

@@ -15,7 +15,7 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import { brokenAnswer } from '../faults/rest-errors.ts';
-import { formOf } from '../faults/forms.ts';
+import { fieldOf } from '../faults/forms.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';
@@ -78,10 +78,7 @@ const guarded = (guard: Guard, refuse: Answer): ServerOptions =>
     };
   });
 
-const clientOf = (request: ServiceRequest): string | undefined =>
-  isTokenRequest(request) ? formOf(request).get('client_id')?.[0] : undefined;
-
-const EVERY_THIRD: Guard = { whose: clientOf, most: 3, forMs: 2_000 };
+const EVERY_THIRD: Guard = { whose: fieldOf('client_id'), most: 3, forMs: 2_000 };
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0|\|\|/;
 
@@ -154,7 +151,7 @@ export const accidents: Groups = {
       html(408, 'Request Time-out'),
     ),
     'one 503 of the token endpoint, with HTML': once(3, isTokenRequest, () =>
-      withHeader(html(503, 'Service Unavailable'), 'retry-after', '1'),
+      html(503, 'Service Unavailable', [['retry-after', '1']]),
     ),
     'a gateway that answers 403 with HTML to what looks like an attack': againstAttacks(() =>
       html(403, 'Request blocked'),
@@ -171,7 +168,7 @@ export const accidents: Groups = {
   },
   'with encoded links': {
     'five wrong secrets in a row lock the client out, with 429': guarded(
-      { whose: clientOf, most: 5, inARow: true, forMs: 4_000 },
+      { whose: fieldOf('client_id'), most: 5, inARow: true, forMs: 4_000 },
       () => jsonAnswer(429, { error: 'temporarily_unavailable' }, [['retry-after', '4']]),
     ),
     '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),

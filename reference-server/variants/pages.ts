@@ -3,17 +3,19 @@ import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/insta
 import {
   both,
   eachText,
-  holdNothing,
   nextOf,
   nextQuery,
   nextUrls,
   pages as alterPages,
   queryOf,
   requests,
+  setNext,
+  type PageText,
   isScreenings,
   withoutLink,
   withQuery,
 } from '../run/alter.ts';
+import type { ServiceRequest } from '../http/http.ts';
 import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
@@ -29,6 +31,18 @@ const link = (...values: ((next: string) => string)[]): ServerOptions =>
 
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
+
+/** A page that holds nothing yet: `change` makes its next from the URL of the request. */
+export function holdNothing(
+  page: PageText,
+  { headers, path }: ServiceRequest,
+  change: (query: URLSearchParams) => void = () => {},
+): void {
+  const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
+  change(url.searchParams);
+  page.items = [];
+  setNext(page, url.href);
+}
 
 /** Spells testTime in another way, in the events too. */
 const spelledTimes = (spell: (text: string) => string) => ({

@@ -1,7 +1,6 @@
 /** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
-  authorized,
   both,
   counting,
   html,
@@ -19,6 +18,7 @@ import {
   withQuery,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
+import { authorized } from '../faults/bearer.ts';
 import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';

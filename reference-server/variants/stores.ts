@@ -9,11 +9,12 @@ import {
   type Instant,
 } from '../../engine/data/instant.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
-import { both, holdNothing, pages, storedPages } from '../run/alter.ts';
+import { both, pages, storedPages } from '../run/alter.ts';
 import { eachItem, retimed, rows, screening, withAddedTo } from '../faults/rows.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { dated } from './health.ts';
+import { holdNothing } from './pages.ts';
 import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** A store that truncates the dataset's testTimes; its events show what it stores. */

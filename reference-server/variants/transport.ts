@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zl
 import {
   answers,
   counting,
+  header,
   html,
   isScreenings,
   isTokenRequest,
@@ -50,7 +51,7 @@ export const transport: Groups = {
   'behind a gateway': {
     'a path prefix before /v1 and /oauth': { pathPrefix: '/gateway/api' },
     'separate origins of the token endpoint and the API': { separateOrigins: true },
-    'Connection: close': answers((answer) => withHeader(answer, 'connection', 'close')),
+    'Connection: close': answers(header('connection', 'close')),
     'one answer in twenty takes 80 ms': counting(
       () => true,
       async (asked, request, next) => {
