@@ -26,7 +26,6 @@ const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS, '7.2-serv
 
 const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
 const isLarge: Where = (query) => query.get('pageSize') === '1000';
-const hasCursor: Where = (query) => query.has('from_id');
 const isFollowed: Where = (query) => query.has('from_id') && !query.has('pageSize');
 const both =
   (...conditions: readonly Where[]): Where =>
@@ -83,7 +82,9 @@ export const rarePlaces: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
-    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', hasCursor),
+    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', (query) =>
+      query.has('from_id'),
+    ),
     'pageSize is not validated after fifteen requests': afterRequests(
       15,
       accepting('page_size_out_of_range'),

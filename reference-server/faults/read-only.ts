@@ -1,7 +1,7 @@
 /** Section 1: servers that accept writes. */
 import { parseJson } from '../../engine/client/json.ts';
 import { instant } from '../../engine/data/instant.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -10,8 +10,6 @@ import { theme, type Fault } from './fault.ts';
 import { screening, withAdded } from './rows.ts';
 
 const { fails, failsFull } = theme();
-
-const nothingToSay = (): ServiceAnswer => withoutBody(204);
 
 const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): boolean =>
   methods.includes(method) && /\/tenants\/[^/]+\/screenings(\/|\?|$)/.test(path);
@@ -103,7 +101,7 @@ export const readOnly: readonly Fault[] = [
   }),
   ...fails({ '1-read-only-refused': /a 4xx or 501.*204/ })({
     'PUT and PATCH are 204 without effect': middleware(
-      () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
+      () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? withoutBody(204) : next(request)),
     ),
   }),
   ...failsFull({ '1-read-only-refused': /a 4xx or 501.*200/ })({

@@ -47,9 +47,9 @@ export const RULES: Rules<PageQuery> = {
 const rowsOf = (items: readonly StoredScreening[], at: Rules['at']): Row[] =>
   items.map((item) => ({ ...item, at: at(item.testTime) }));
 
-const EVERYTHING = {
+export const EVERYTHING = {
   from: instant('0001-01-01T00:00:00Z'),
-  to: instant('9999-12-31T00:00:00Z'),
+  to: instant('9999-12-31T23:59:59Z'),
   pageSize: 1_000_000,
 };
 

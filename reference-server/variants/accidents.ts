@@ -32,11 +32,10 @@ const once = (number: number, matches: (request: ServiceRequest) => boolean, ans
  * repetitions after that are served.
  */
 export const answersFor = (
-  matches: (request: ServiceRequest) => boolean,
   number: number,
   forMs: number,
   answer: Answer,
-  eachOf = 1,
+  { matches = isScreenings, eachOf = 1 } = {},
 ): ServerOptions => {
   let untilMs = 0;
   return counting(matches, (asked, request, next) => {
@@ -105,8 +104,6 @@ const keepingRawPlus = middleware(() => (request, next) => {
   );
 });
 
-const isAttackOfForms = ({ body }: ServiceRequest): boolean => /%00|%5B%24ne%5D/i.test(body.toString());
-
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
 /** After 40 rejected tokens within ten seconds. */
@@ -129,6 +126,7 @@ const againstFloods = (refuse: Answer): ServerOptions =>
     refuse,
   );
 
+const badGateway = (): ServiceAnswer => html(502, 'Bad Gateway');
 const forbidden = (): ServiceAnswer => html(403, '403 Forbidden');
 
 /** Closes the connection before the first byte of an answer. */
@@ -158,7 +156,7 @@ export const accidents: Groups = {
     ),
     'a gateway that answers 400 with HTML to a NUL or an operator of MongoDB in a form': intercepting(
       () => html(400, 'Bad Request'),
-      (request) => isTokenRequest(request) && isAttackOfForms(request),
+      (request) => isTokenRequest(request) && /%00|%5B%24ne%5D/i.test(request.body.toString()),
     ),
     '501 for every method of pages but GET': intercepting(
       () => html(501, 'Not Implemented'),
@@ -185,17 +183,14 @@ export const accidents: Groups = {
     ),
   },
   'with a store of milliseconds': {
-    'a deployment: 502 with HTML for a second and a half': answersFor(isScreenings, 130, 1_500, () =>
-      html(502, 'Bad Gateway'),
-    ),
+    'a deployment: 502 with HTML for a second and a half': answersFor(130, 1_500, badGateway),
   },
   'with tenants in capitals': {
     'one of two instances is down for two seconds: half of the answers are 502 with HTML': answersFor(
-      isScreenings,
       300,
       2_000,
-      () => html(502, 'Bad Gateway'),
-      2,
+      badGateway,
+      { eachOf: 2 },
     ),
   },
   'with a guard that answers 403': {

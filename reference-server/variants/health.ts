@@ -52,10 +52,10 @@ export const health: Groups = {
       },
     ),
     'another user of the client locks it out for three seconds after three token requests': answersFor(
-      isTokenRequest,
       4,
       3_000,
       invalidClient,
+      { matches: isTokenRequest },
     ),
   },
   'that recycles its workers': {
