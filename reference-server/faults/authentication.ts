@@ -39,14 +39,13 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
 const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
   tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
-/** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
+/** '' if the header is absent. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 
 const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
   authorized((value) => value.replace(spelling, usual));
 
-/** Caches verified tokens by the token with `ignored` removed. */
 const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
 
 export const authentication: readonly Fault[] = [

@@ -58,13 +58,6 @@ export const first = (name: string, read: (text: string) => string): ServerOptio
     return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
   });
 
-/** Reads every value that is like the right one as the right one. */
-export const like = (
-  name: string,
-  right: string,
-  isLike: (shown: string, right: string) => boolean,
-): ServerOptions => field(name, (values) => values.map((shown) => (isLike(shown, right) ? right : shown)));
-
 type Credentials = readonly [id: string, secret: string];
 
 /** Also accepts credentials that are like those of an earlier successful request. */

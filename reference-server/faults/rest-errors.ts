@@ -26,7 +26,6 @@ const { fails, failsFull, failsLater } = theme([...REFUSALS, ...PAGES]);
 const errors = (alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400, 401, 403, 404], alter);
 
-/** Replaces errors with this code. */
 const recoded = (code: string, to: string): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? refusal(to) : answer));
 

@@ -24,6 +24,11 @@ import { authenticatedByBasic, fieldOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
+const inQuery =
+  (name: string) =>
+  (request: ServiceRequest): string | undefined =>
+    queryOf(request).get(name) ?? undefined;
+
 /** A cursor in next names the tenant. */
 const cursorOfTenant = nextUrls((next) => {
   next.searchParams.set('cursor', /tenants\/([^/]+)/.exec(next.pathname)?.[1] ?? '');
@@ -99,13 +104,8 @@ export const tenants: readonly Fault[] = [
         };
       }),
     ),
-    'tenantId in the query overrides the path': storedTenant(
-      (request) => queryOf(request).get('tenantId') ?? undefined,
-    ),
-    'the tenant of a cursor overrides the path': both(
-      storedTenant((request) => queryOf(request).get('cursor') ?? undefined),
-      cursorOfTenant,
-    ),
+    'tenantId in the query overrides the path': storedTenant(inQuery('tenantId')),
+    'the tenant of a cursor overrides the path': both(storedTenant(inQuery('cursor')), cursorOfTenant),
     'X-Original-URL overrides the path after authorization': storedTenant(
       ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
     ),
@@ -118,9 +118,7 @@ export const tenants: readonly Fault[] = [
   }),
   ...fails({ '5-one-tenant': /whatever headers, query and form ask for/ })({
     'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
-    'tenant_id in the query chooses the tenant of the token': mintingFor(
-      (request) => queryOf(request).get('tenant_id') ?? undefined,
-    ),
+    'tenant_id in the query chooses the tenant of the token': mintingFor(inQuery('tenant_id')),
     'the parameter organization_id chooses the tenant of the token': mintingFor(fieldOf('organization_id')),
   }),
   ...failsFull({ '5-one-tenant': /whatever client_id asks for/ })({

@@ -88,11 +88,9 @@ const isWithinOldSecond = windowWhere(
   (from, to) => from.seconds < 0n && from.seconds === to.seconds && compareInstants(from, to) !== 0,
 );
 
-/** Both are valid, and one ends in Z. */
 const hasOneOffset = (query: URLSearchParams): boolean =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
-/** Refuses windows by their instants. */
 const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') => {
   const isRefused = windowWhere((from, to) => compareInstants(from, to) < 0 && where(from, to));
   return answering(answer, (query, request) => {
@@ -101,7 +99,6 @@ const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 i
   });
 };
 
-/** Refuses spellings of from and to. */
 const misspelt = (spelling: RegExp): ServerOptions => answering('400 invalid_time_range', edgeLike(spelling));
 
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>

@@ -90,7 +90,6 @@ function isAttack(path: string): boolean {
   }
 }
 
-/** Answers what looks like an attack. */
 const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
 
