@@ -16,15 +16,12 @@ import {
   emptyPage,
   header,
   html,
-  isScreenings,
   onPages,
+  onQuery,
   accepting,
-  queryOf,
-  requests,
   storedPages,
   windowOf,
   nextQuery,
-  withQuery,
   type Where,
 } from '../run/alter.ts';
 import type { PageQuery } from '../parts.ts';
@@ -271,13 +268,11 @@ export const window: readonly Fault[] = [
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
     ),
-    'fractions before 1970 are compared inversely': requests((request) => {
-      const query = queryOf(request);
-      if (!isScreenings(request) || !isWithinOldSecond(query, request)) return request;
-      return withQuery(request, (changed) => {
-        changed.set('from', query.get('to')!);
-        changed.set('to', query.get('from')!);
-      });
+    'fractions before 1970 are compared inversely': onQuery((query, request) => {
+      if (!isWithinOldSecond(query, request)) return;
+      const to = query.get('to')!;
+      query.set('to', query.get('from')!);
+      query.set('from', to);
     }),
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({

@@ -170,30 +170,30 @@ export const onPages = (
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
   onPages((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
 
+/** Changes parameters of the screenings path; a query that stays the same keeps its spelling. */
+export const onQuery = (change: (query: URLSearchParams, request: ServiceRequest) => void): ServerOptions =>
+  requests((request) => {
+    const altered = withQuery(request, (query) => change(query, request));
+    return isScreenings(request) && String(queryOf(altered)) !== String(queryOf(request)) ? altered : request;
+  });
+
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */
 export const reading = (
   names: readonly string[],
-  read: (text: string, query: URLSearchParams) => string | undefined,
+  read: (text: string) => string | undefined,
 ): ServerOptions =>
-  requests((request) => {
-    const query = queryOf(request);
-    const odd = names.filter((name) => query.has(name) && read(query.get(name)!, query) !== query.get(name));
-    if (!isScreenings(request) || odd.length === 0) return request;
-    return withQuery(request, (changed) => {
-      for (const name of odd) {
-        const text = read(query.get(name)!, query);
-        if (text === undefined) changed.delete(name);
-        else changed.set(name, text);
-      }
-    });
+  onQuery((query) => {
+    for (const name of names) {
+      const shown = query.get(name);
+      const text = shown === null ? null : read(shown);
+      if (text === undefined) query.delete(name);
+      else if (text !== null && text !== shown) query.set(name, text);
+    }
   });
 
 export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
-  requests((request) => {
-    const query = queryOf(request);
-    return isScreenings(request) && !query.has(name) && where(query, request)
-      ? withQuery(request, (changed) => changed.set(name, value()))
-      : request;
+  onQuery((query, request) => {
+    if (!query.has(name) && where(query, request)) query.set(name, value());
   });
 
 type Wrapped<Method> = Method extends (...args: infer Args) => infer Result

@@ -7,13 +7,11 @@ import {
   nextQuery,
   nextUrls,
   pages as alterPages,
-  queryOf,
+  onQuery,
   requests,
   setNext,
   type PageText,
-  isScreenings,
   withoutLink,
-  withQuery,
 } from '../run/alter.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
@@ -146,10 +144,8 @@ export const pages: Groups = {
       more: page.more || page.items.length === query.pageSize,
     })),
     'testTime in the local time of one place, whatever was recorded': spelledTimes(respelt),
-    'the first of two values of a parameter is read': requests((request) => {
-      const names = [...queryOf(request).keys()];
-      if (!isScreenings(request) || new Set(names).size === names.length) return request;
-      return withQuery(request, (query) => names.forEach((name) => query.set(name, query.get(name)!)));
+    'the first of two values of a parameter is read': onQuery((query) => {
+      for (const name of new Set(query.keys())) query.set(name, query.get(name)!);
     }),
     'several relation types in one rel, and blanks where they may be': link(
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,

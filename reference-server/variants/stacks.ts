@@ -9,13 +9,13 @@ import {
   isTokenRequest,
   middleware,
   nextQuery,
+  onQuery,
   queryOf,
   refusal,
   requests,
   tokenClaims,
   tokenMembers,
   withoutBody,
-  withQuery,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { authorized } from '../faults/bearer.ts';
@@ -202,14 +202,10 @@ export const stacks: Groups = {
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
     'name[] is read where name is missing': both(
-      ...['from', 'to'].map((name) =>
-        requests((request) => {
-          const value = queryOf(request).get(`${name}[]`);
-          return value === null || queryOf(request).has(name)
-            ? request
-            : withQuery(request, (query) => query.set(name, value));
-        }),
-      ),
+      onQuery((query) => {
+        for (const name of ['from', 'to'])
+          if (!query.has(name) && query.has(`${name}[]`)) query.set(name, query.get(`${name}[]`)!);
+      }),
       forms((form) => {
         for (const name of ['grant_type', 'client_id'])
           if (!form.has(name) && form.has(`${name}[]`)) form.set(name, form.get(`${name}[]`)!);
