@@ -38,8 +38,11 @@ const respelled = (pattern: RegExp, to: string | ((sign: string) => string)): Se
 
 const parsed = (read: Rules['read']): ServerOptions => rows({ read });
 
+const converted = (convert: (at: Instant, name: 'from' | 'to') => Instant): ServerOptions =>
+  parsed((text, name) => convert(instant(text), name));
+
 const withFrom = (change: (at: Instant) => Instant): ServerOptions =>
-  parsed((text, name) => (name === 'from' ? change(instant(text)) : instant(text)));
+  converted((at, name) => (name === 'from' ? change(at) : at));
 
 /** Where from and to are valid, and `holds`. */
 export const windowWhere =
@@ -170,14 +173,12 @@ export const window: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
-    'ignores a fraction of more than nine digits': parsed((text) => {
-      const at = instant(text);
-      return at.fraction.length > 9 ? cutInstant(at, 0) : at;
-    }),
-    'a to one microsecond after a second is that second': parsed((text, name) => {
-      const at = instant(text);
-      return name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at;
-    }),
+    'ignores a fraction of more than nine digits': converted((at) =>
+      at.fraction.length > 9 ? cutInstant(at, 0) : at,
+    ),
+    'a to one microsecond after a second is that second': converted((at, name) =>
+      name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at,
+    ),
   }),
   ...fails({ '4.2-window': /items in \[|on the page/ })({
     'from and to are compared as text': rows({
@@ -185,10 +186,10 @@ export const window: readonly Fault[] = [
         asked.fromId === undefined ? row.testTime >= asked.raw.get('from')! : RULES.begins(row, asked),
       ends: (row, { raw }) => row.testTime < raw.get('to')!,
     }),
-    'instants are 32-bit counters of seconds': parsed((text) => {
-      const { seconds, fraction } = instant(text);
-      return { seconds: BigInt.asIntN(32, seconds), fraction };
-    }),
+    'instants are 32-bit counters of seconds': converted(({ seconds, fraction }) => ({
+      seconds: BigInt.asIntN(32, seconds),
+      fraction,
+    })),
     'a window that begins in the archive ends there': rows({
       begins: (row, asked) =>
         RULES.begins(row, asked) &&
@@ -221,7 +222,7 @@ export const window: readonly Fault[] = [
     'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
   ...fails({ '4.2-fractions': /not item|item \d+/ })({
-    'from and to are truncated to milliseconds': parsed((text) => cutInstant(instant(text), 3)),
+    'from and to are truncated to milliseconds': converted((at) => cutInstant(at, 3)),
     'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
       const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';
       return shift({ ...instant(text), fraction: '' }, BigInt(digits), 6);

@@ -21,10 +21,6 @@ async function walkWith(database: DatabaseChoice): Promise<string> {
 }
 
 plain.describe('each kind of database serves a traversal', () => {
-  plain('embedded', async () => {
-    expect(await walkWith('embedded')).toBe('embedded PostgreSQL');
-  });
-
   plain('testcontainers', byTurns('testcontainers', 3), async () => {
     plain.setTimeout(300_000);
     await skipWithoutEngine();
