@@ -11,6 +11,7 @@ import {
   nextQuery,
   onPages,
   accepting,
+  refusals,
   requests,
   tokenAnswers,
   withHeader,
@@ -92,11 +93,9 @@ export const bypasses: readonly Fault[] = [
       /^\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
       401,
     ),
-    'X-HTTP-Method-Override makes a POST a GET without authentication': middleware(
-      () => (request, next) =>
-        isScreenings(request) && request.headers['x-http-method-override'] === 'GET'
-          ? emptyPage()
-          : next(request),
+    'X-HTTP-Method-Override makes a POST a GET without authentication': answering(
+      emptyPage,
+      (_, { headers }) => headers['x-http-method-override'] === 'GET',
     ),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
@@ -147,12 +146,9 @@ export const bypasses: readonly Fault[] = [
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
     'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
-    'If-None-Match is answered with 304 before the tenant is compared': middleware(
-      () => async (request, next) => {
-        const answer = await next(request);
-        const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
-        return isKnown && isScreenings(request) ? withoutBody(304) : answer;
-      },
+    'If-None-Match is answered with 304 before the tenant is compared': refusals(
+      [403],
+      (answer, { headers }) => (headers['if-none-match'] === undefined ? answer : withoutBody(304)),
     ),
     'a screening by its id is served to every tenant': byId(403),
     'the tenant of a session cookie replaces that of the token': withRequestValue(
