@@ -145,7 +145,7 @@ export const rarePlaces: readonly Fault[] = [
 // -- one answer in many -------------------------------------------------------------------------------
 
 const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
-  counting(isScreenings, (asked, request, next) => (asked % 25 === 15 ? answer() : next(request)));
+  counting((asked, request, next) => (asked % 25 === 15 ? answer() : next(request)), isScreenings);
 
 export const intermittent: readonly Fault[] = [
   ...failsLater({ '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ })({

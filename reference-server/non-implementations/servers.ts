@@ -64,15 +64,12 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
 
 /** Fails in the given way after this number of requests, like a server that dies during a run. */
 export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503' | '429'): ServerOptions =>
-  counting(
-    () => true,
-    (asked, request, next) => {
-      if (asked <= requests) return next(request);
-      if (how === '503') return json(503, { code: 'service_unavailable' });
-      if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
-      return how === 'hangs' ? new Promise(() => undefined) : brokenAnswer();
-    },
-  );
+  counting((asked, request, next) => {
+    if (asked <= requests) return next(request);
+    if (how === '503') return json(503, { code: 'service_unavailable' });
+    if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
+    return how === 'hangs' ? new Promise(() => undefined) : brokenAnswer();
+  });
 
 /** An otherwise correct server with a tenant without screenings. */
 export const alwaysEmpty: ServerOptions = onPages(emptyPage);

@@ -46,7 +46,7 @@ export function middleware(make: () => Middleware): ServerOptions {
 type Step = (number: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>;
 
 /** Passes matching requests to `step` with their number in this server, counted from 1. */
-export const counting = (where: (request: ServiceRequest) => boolean, step: Step): ServerOptions =>
+export const counting = (step: Step, where = (_: ServiceRequest): boolean => true): ServerOptions =>
   middleware(() => {
     let number = 0;
     return (request, next) => (where(request) ? step((number += 1), request, next) : next(request));

@@ -25,7 +25,7 @@ type Answer = () => ServiceAnswer;
 
 /** Answers one matching request with `answer`; its repetition is served. */
 const once = (number: number, matches: (request: ServiceRequest) => boolean, answer: Answer): ServerOptions =>
-  counting(matches, (asked, request, next) => (asked === number ? answer() : next(request)));
+  counting((asked, request, next) => (asked === number ? answer() : next(request)), matches);
 
 /**
  * From the request `number` on and for `forMs`, answers every matching request, or every `eachOf`-th, with `answer`;
@@ -38,10 +38,10 @@ export const answersFor = (
   { matches = isScreenings, eachOf = 1 } = {},
 ): ServerOptions => {
   let untilMs = 0;
-  return counting(matches, (asked, request, next) => {
+  return counting((asked, request, next) => {
     if (asked === number) untilMs = Date.now() + forMs;
     return Date.now() < untilMs && asked % eachOf === 0 ? answer() : next(request);
-  });
+  }, matches);
 };
 
 interface Guard {

@@ -60,8 +60,10 @@ export const health: Groups = {
   },
   'that recycles its workers': {
     'one request in 250 is 503, and served when it is sent again': {
-      server: counting(isScreenings, (asked, request, next) =>
-        asked % 250 === 0 ? withHeader(unavailable(), 'retry-after', '1') : next(request),
+      server: counting(
+        (asked, request, next) =>
+          asked % 250 === 0 ? withHeader(unavailable(), 'retry-after', '1') : next(request),
+        isScreenings,
       ),
       target: probing(2_000),
     },
@@ -75,7 +77,6 @@ export const health: Groups = {
       };
     }),
     'an instance that starts with its first request, which takes 11 s': counting(
-      () => true,
       async (asked, request, next) => {
         if (asked === 1) await sleep(11_000);
         return next(request);

@@ -190,13 +190,13 @@ export const stacks: Groups = {
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
     'a long list in addition to items': counting(
-      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
       async (asked, request, next) => {
         const answer = await next(request);
         return answer.status === 200 && asked % 20 === 1
           ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
           : answer;
       },
+      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
     ),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.

@@ -4,7 +4,6 @@ import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zl
 import {
   answers,
   counting,
-  header,
   html,
   isScreenings,
   isTokenRequest,
@@ -51,14 +50,11 @@ export const transport: Groups = {
   'behind a gateway': {
     'a path prefix before /v1 and /oauth': { pathPrefix: '/gateway/api' },
     'separate origins of the token endpoint and the API': { separateOrigins: true },
-    'Connection: close': answers(header('connection', 'close')),
-    'one answer in twenty takes 80 ms': counting(
-      () => true,
-      async (asked, request, next) => {
-        if (asked % 20 === 0) await sleep(80);
-        return next(request);
-      },
-    ),
+    'Connection: close': answers((answer) => withHeader(answer, 'connection', 'close')),
+    'one answer in twenty takes 80 ms': counting(async (asked, request, next) => {
+      if (asked % 20 === 0) await sleep(80);
+      return next(request);
+    }),
     'cookies, request ids and caching headers on everything': answers((answer) => ({
       ...answer,
       headers: [
@@ -93,11 +89,11 @@ export const transport: Groups = {
     'chunked answers': encoded((answer, octets) => ({ ...answer, body: inChunks(octets) })),
     // Caddy, if the server has answered before the whole request was read.
     'one answer in ten of the token endpoint ends without its body': counting(
-      isTokenRequest,
       async (asked, request, next) => {
         const answer = await next(request);
         return asked % 10 === 0 ? { ...answer, body: inChunks(Buffer.alloc(0)) } : answer;
       },
+      isTokenRequest,
     ),
     'parameters after application/json': answers((answer) =>
       answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
