@@ -123,7 +123,7 @@ async function perform(
   { client, options, directory, clientSecret }: Context,
 ): Promise<Play> {
   const world = (options.world ?? realWorld)();
-  const staged = situation.stage(world.serverClock);
+  const staged = situation.stage(world.clock);
   await using stage = await openStage(staged, world, clientSecret, options.port);
   const { recorder } = stage;
   const { events } = situation;
