@@ -82,19 +82,10 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       'a token ends after half an hour, whatever its exp says',
       '5-valid-token',
       /200: the token lasts 11\d\d s more.*401.*issued to an earlier run/,
-      {
-        wrapParts: (parts) => ({
-          ...parts,
-          tokens: {
-            ...parts.tokens,
-            mint: (claims) => parts.tokens.mint(claims),
-            verify: async (token, nowSeconds) => {
-              const claims = await parts.tokens.verify(token, nowSeconds);
-              return claims && nowSeconds - claims.iat > 1_800 ? undefined : claims;
-            },
-          },
-        }),
-      },
+      verifying(() => async (token, nowSeconds, real) => {
+        const claims = await real(token, nowSeconds);
+        return claims && nowSeconds - claims.iat > 1_800 ? undefined : claims;
+      }),
     ],
     [
       'a deployment gives some screenings other ids',
