@@ -2,12 +2,13 @@
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { bisect } from '../estimate/numbers.ts';
+import { linesOf, percent } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import * as zoo from './targets.ts';
 
 interface Simulated {
-  readonly name: string;
+  /** In addition to its service. */
+  readonly name?: string;
   readonly behaviour: zoo.Behaviour | ((seed: number) => zoo.VirtualRuns);
   /**
    * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. By default simulated, up
@@ -27,6 +28,8 @@ type DrawCapacity = zoo.Draw<Simulated>;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 const TOLERANCE = 0.12;
+/** More than are ever busy while the SLO holds. */
+const THREADS = 200;
 
 /** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
 function drawService(random: () => number): zoo.ServiceSettings {
@@ -44,17 +47,9 @@ const exponentialService = (perSecond: number, workers: number): zoo.ServiceSett
 });
 const described = ({ workers, serviceMs, distribution }: zoo.ServiceSettings): string =>
   `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
-const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
-/** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
-function capacityOf(service: zoo.ServiceSettings): number {
-  const saturation = saturationOf(service);
-  if (service.distribution === 'deterministic')
-    return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO);
-  const share = (rate: number): number =>
-    zoo.shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
-  return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
-}
+const capacityOf = (service: zoo.ServiceSettings): number =>
+  zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturationOf(service), SLO);
 
 const withQuota = (name: string, limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
   name,
@@ -64,21 +59,20 @@ const withQuota = (name: string, limiter: LimiterSettings, more: zoo.Behaviour =
 });
 
 const rejecting = (service: zoo.ServiceSettings, limit: number, status: 429 | 503): Simulated => ({
-  name: `${status} beyond ${limit} at the same time, ${described(service)}`,
+  name: `${status} beyond ${limit} at the same time`,
   behaviour: { service, concurrency: { limit, status } },
 });
 
 const CLASSES = {
-  queues: (random) => {
-    const service = drawService(random);
-    return { name: described(service), behaviour: { service }, truth: capacityOf(service) };
-  },
+  queues: (random) => ({ behaviour: { service: drawService(random) } }),
+  /** Processors that all requests in flight share, as threads and event loops do. */
   sharing: (random) => {
-    const service = drawService(random);
+    const { workers, ...alone } = drawService(random);
+    const work = (_: number, open: number): number => Math.max(1, (open + 1) / workers);
     return {
-      name: `${described(service)}, shared`,
-      behaviour: (seed) => zoo.sharing(service, seed),
-      truth: { upTo: saturationOf(service) },
+      name: `${workers} processors shared`,
+      behaviour: { service: { ...alone, workers: THREADS }, work },
+      truth: { upTo: saturationOf({ ...alone, workers }) },
     };
   },
   overload: (random) => {
@@ -91,7 +85,7 @@ const CLASSES = {
       zoo.simulatedCapacity((seed) => zoo.server({ service, work }, seed), saturation, SLO, 60, share),
     );
     return {
-      name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
+      name: `${percent(growth)} more work for each in the queue`,
       behaviour: { service, work },
       truth: [low!, high!],
     };
@@ -111,7 +105,7 @@ const CLASSES = {
     const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
     const service = exponentialService(100 + 200 * random(), 4);
     return {
-      name: `500 to ${percent(share)} at any rate`,
+      name: `500 to ${percent(share, 2)} at any rate`,
       behaviour: { service, failing: { share, status: 500 } },
       truth: share > SLO.errorRate ? 0 : capacityOf(service),
     };
@@ -120,7 +114,7 @@ const CLASSES = {
     const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
     const service = exponentialService(100 + 300 * random(), 4);
     return {
-      name: `${percent(share)} slow at any rate`,
+      name: `${percent(share, 2)} slow at any rate`,
       behaviour: { service, slow: { share, byMs: 900 } },
       truth: share > LATE_SHARE ? 0 : undefined,
     };
@@ -167,7 +161,7 @@ const CLASSES = {
     const service = exponentialService(100 + 200 * random(), 3);
     const fromSeconds = 10 + 60 * random();
     return {
-      name: `${described(service)}, down for 3 s from ${fromSeconds.toFixed(0)} s on`,
+      name: `down for 3 s from ${fromSeconds.toFixed(0)} s on`,
       behaviour: { service, down: { fromSeconds, forSeconds: 3 } },
       truth: capacityOf(service),
     };
@@ -190,7 +184,7 @@ const CLASSES = {
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
       return {
-        name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
+        name: `adaptive concurrency that backs off from ${slowMs.toFixed(0)} ms`,
         behaviour: { service, concurrency: { limit: 4 * service.workers, status: 429, slowMs } },
       };
     },
@@ -213,7 +207,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     const service = exponentialService(150 + 150 * random(), 3);
     const stops = { everyMs: 8000, forMs: 100 + 100 * random() };
     return {
-      name: `${described(service)}, stops for ${stops.forMs.toFixed(0)} ms every 8 s`,
+      name: `stops for ${stops.forMs.toFixed(0)} ms every 8 s`,
       behaviour: { service, stops },
     };
   },
@@ -221,7 +215,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     const service = exponentialService(100 + 150 * random(), 3);
     const busy = 1.2 + 0.4 * random();
     return {
-      name: `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`,
+      name: `a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`,
       behaviour: { service, work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) },
     };
   },
@@ -230,7 +224,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     const grows = 0.3 + 0.5 * random();
     const truth = capacityOf(service);
     return {
-      name: `${described(service)}, ${percent(grows)} slower after 5 min`,
+      name: `${percent(grows)} slower after 5 min`,
       behaviour: { service, work: (atMs) => 1 + (grows * atMs) / 300_000 },
       truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
     };
@@ -239,7 +233,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     const service = exponentialService(60 + 60 * random(), 2);
     const everyMs = 20_000 + 20_000 * random();
     return {
-      name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
+      name: `scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
       behaviour: { service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) },
       truth: capacityOf({ ...service, workers: 8 }),
       truthFromSeconds: (3 * everyMs) / 1000,
@@ -274,7 +268,7 @@ const SURROUNDINGS: readonly DrawCapacity[] = [
     const service = exponentialService(100 + 200 * random(), 4);
     const share = 0.01 + 0.03 * random();
     return {
-      name: `${percent(share)} miss the cache`,
+      name: `${percent(share, 2)} miss the cache`,
       behaviour: { service, slow: { share, byMs: 250 } },
     };
   },
@@ -288,7 +282,7 @@ const REFUSALS: readonly DrawCapacity[] = [
   (random) => {
     const share = 0.01 + 0.14 * random();
     const behaviour = { failing: { share, status: 429 } };
-    return { name: `429 to ${percent(share)} at any rate`, behaviour, truth: 0 };
+    return { name: `429 to ${percent(share, 2)} at any rate`, behaviour, truth: 0 };
   },
   (random) => {
     const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
@@ -320,9 +314,10 @@ const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-i
 
 const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooServer => {
   const { name, behaviour, settings } = drawn;
+  const service = typeof behaviour === 'function' ? undefined : behaviour.service;
   const create = (of: number): zoo.Target =>
     typeof behaviour === 'function' ? behaviour(of) : zoo.server(behaviour, of);
-  const { truth = { upTo: saturationOf((behaviour as zoo.Behaviour).service!) } } = drawn;
+  const { truth = { upTo: saturationOf(service!) } } = drawn;
   const range =
     typeof truth === 'object' && 'upTo' in truth
       ? [zoo.simulatedCapacity(create, truth.upTo, SLO)]
@@ -330,7 +325,7 @@ const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooS
   const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
   const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO);
   return {
-    name,
+    name: linesOf(name, service && described(service)).join(', '),
     truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
     judge: async () => {
       const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();
