@@ -1,6 +1,7 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
 import { expect, test } from '@playwright/test';
-import { pricesBy } from '../commands/plan.ts';
+import { measuredBy, objections, pricesBy } from '../commands/plan.ts';
+import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, workOf } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
 import { simulatePolls } from './simulate.ts';
@@ -158,4 +159,32 @@ test('computes the time to catch up after an outage', () => {
   const { catchUpSeconds, peakRequestsPerSecond } = planned({ screeningsPerDay: 6000, tokenPrice: 1 });
   // 250 screenings each: three pages and a token.
   expect(catchUpSeconds!).toBeCloseTo((200 * 4) / (95 - peakRequestsPerSecond), 0);
+});
+
+/** A capacity as load-capacity.json has it. */
+const figure = (more: Partial<CapacityFigure>): CapacityFigure => ({
+  ...{ requestsPerSecond: 100, interval: [95, 105], limitedBy: 'saturation', basis: 'bisection' },
+  ...{ confirmed: true, gotFaster: false, watchedSeconds: 300, samples: 9000, steps: [], clients: 1 },
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  ...more,
+});
+const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
+
+test('takes a figure for what it is: a capacity, a quota or a lower bound', () => {
+  const of = (more: Partial<CapacityFigure>) => measuredBy(result, figure(more), 1);
+  expect(of({}).server).toBe('capacity');
+  expect(of({ limitedBy: 'none-found', basis: 'highest-tried' }).server).toBe('at-least');
+  const quota = { perSecond: 100, error: 0.05, settled: true, releases: 3 };
+  expect(of({ limitedBy: 'quota', basis: 'quota', quota }).clientQuota).toMatchObject({ perSecond: 95 });
+  // A number of concurrent requests, or a rate that met no ban, is no quota of a client.
+  for (const other of [{ concurrencyLimit: 20 }, { banSeconds: 30 }])
+    expect(of({ limitedBy: 'quota', ...other })).toMatchObject({
+      server: 'at-least',
+      clientQuota: undefined,
+    });
+  const perServer = figure({ confirmed: false, unconfirmed: 'too few answers' });
+  expect(objections(result, [figure({ limitedBy: 'quota' }), perServer])).toHaveLength(1);
+  const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
+  expect(rejected.limitedFirstBy).toContain('429');
+  expect(rejected.steps.join()).toContain('at least');
 });

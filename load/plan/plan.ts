@@ -148,8 +148,10 @@ export function plan(measured: Measured, assumed: Assumptions) {
       ? 'the shared quota of all clients, which more replicas do not raise'
       : perClient
         ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
-        : measured.limitedBy === 'none-found' || !scales
-          ? noLimit
+        : !scales
+          ? measured.limitedBy === 'quota'
+            ? 'answers 429, which may limit each client, or all of them whatever the replicas'
+            : noLimit
           : !canKeepSlo
             ? `the latency of single ${measured.of}, which more replicas do not shorten`
             : p99Seconds >= slo && utilisation <= 1
@@ -179,7 +181,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
     replicas: replicas && replicas + assumed.spare,
     /** Time to catch up after an outage; null if never. */
     catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants for the measured replicas, within SLO and capacity. */
+    /** The most tenants for the measured replicas, within SLO and capacity; at least so many if that is a lower bound. */
     tenantsAtMost,
     limitedFirstBy,
     years,
@@ -218,7 +220,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
               `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
           ]
         : []),
-      `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
+      `${measured.server === 'at-least' ? 'at least' : 'at most'} ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
       `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
