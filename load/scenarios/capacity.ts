@@ -74,7 +74,7 @@ export async function searchRate(
 
 const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
   quota: 'the rate limit (429)',
-  saturation: 'saturation (answers become slow)',
+  saturation: 'saturation (answers become slow or fail)',
   'none-found': 'none up to the highest tested rate',
 };
 
@@ -118,7 +118,7 @@ function summaryLines(figure: CapacityFigure): string[] {
     banSeconds !== undefined &&
       `a request beyond the limit starts a ban: for about ${banSeconds.toFixed(0)} s everything is rejected; higher rates were not tried for long`,
     collapse &&
-      `overload reduces the throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only below that rate`,
+      `overload reduces the throughput: at ${perSecond(collapse.from)} it answers ${perSecond(collapse.answersPerSecond)}`,
     figure.gotFaster &&
       `the target became faster during the ${watchedSeconds} s of load: the result is for its final state`,
     ...(figure.perServer ? summaryLines(figure.perServer) : []),

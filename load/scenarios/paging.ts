@@ -40,6 +40,8 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     session.tell(`  ${depth.shape}: measuring again`);
     const again = await measureDepth(read, window, options, session.tell);
     if (again.flat) depth = again;
+    else if (again.shape !== depth.shape)
+      throw new VoidRun(`two measurements differ: ${depth.shape}, then ${again.shape}`);
   }
   const tables = options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
