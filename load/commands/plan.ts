@@ -142,9 +142,9 @@ export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas:
 }
 
 /** Converts measured polls of tenants to pages. */
-function measuredByTenants(
+export function measuredByTenants(
   result: LoadResult,
-  { alone, beside, pollSeconds, slo }: TenantsFigure,
+  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
   replicas: number,
 ): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
@@ -155,6 +155,7 @@ function measuredByTenants(
     limitedBy: alone.limitedBy,
     // A quota was shared by the few clients of the measurement; whether the tenants share one is unknown.
     server: alone.limitedBy === 'saturation' ? 'capacity' : 'at-least',
+    clientQuota: alone.quota && clients === 1 ? { perSecond } : undefined,
     saturation,
     workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
     pageSize: result.pageSize,

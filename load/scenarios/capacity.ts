@@ -45,7 +45,7 @@ const STEP_RETRIES = 1;
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
-  session: Session,
+  session: Pick<Session, 'settings' | 'tell' | 'tryArrivals' | 'signal'>,
   { startRate, maxRate, thoroughness, at }: ScenarioOptions,
   over: (rate: number) => Partial<LoadConfig>,
   script: string,
