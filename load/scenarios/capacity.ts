@@ -7,7 +7,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
 import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
-import { between, confirmation, number, perSecond, quantiles } from './format.ts';
+import { between, confirmation, perSecond, predictionText, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
@@ -83,9 +83,7 @@ function summaryLines(figure: CapacityFigure): string[] {
   const { watchedSeconds, concurrencyLimit, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
-  const predicted =
-    prediction &&
-    `${number(prediction.asPredicted)} of ${number(prediction.requests)} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`;
+  const predicted = prediction && predictionText(prediction);
   if (figure.basis === 'one-rate') {
     const { offered } = figure.steps[0]!;
     const known = requestsPerSecond > 0 ? 'yes' : 'no';

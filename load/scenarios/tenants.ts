@@ -5,7 +5,7 @@ import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
 import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
-import { between, confirmation, number } from './format.ts';
+import { between, confirmation, number, predictionText } from './format.ts';
 
 export const tenants: Scenario = {
   about: 'the number of tenants that the target carries: polls, back-fills and token requests together',
@@ -86,10 +86,11 @@ function tenantsOf({ tenants, limitedBy, confirmed }: TenantsCarried): string {
 
 export function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
   const reading = backfills === 1 ? 'one of them reads' : `${backfills} of them read`;
-  const describe = (found: TenantsCarried): string => {
-    const { prediction, interval } = found;
-    return `${between(interval, number)}, ${confirmation(found)}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls in ${prediction.seconds} s as predicted` : ''}`;
-  };
+  const describe = (found: TenantsCarried): string =>
+    linesOf(
+      `${between(found.interval, number)}, ${confirmation(found)}`,
+      found.prediction && `of the polls, ${predictionText(found.prediction)}`,
+    ).join('; ');
   return linesOf(
     alone.tenants === 0 && !alone.confirmed
       ? 'the number of tenants is undecided'
