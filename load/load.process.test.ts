@@ -55,7 +55,7 @@ test('tenants: reports the number of tenants with and without a back-fill', FULL
   const { output } = await load(['tenants', ...flags, ...at.flags]);
   // A busy machine may leave the figure open.
   expect(output).toMatch(
-    /carries \d+ tenants; \d+ while one of them reads all screenings|number of tenants is undecided|VOID/,
+    /carries (maybe )?\d+ tenants; (.* )?(\d+|number) while one of them reads all screenings|number of tenants is undecided|VOID/,
   );
   expect(output).not.toContain('the kit itself failed');
 });

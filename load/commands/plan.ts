@@ -77,6 +77,8 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   const warnings = linesOf(
     ...unreliable,
     ...planned.warnings,
+    (result.tenants ?? flags.pollFrom ?? flags.tokenFrom) !== undefined &&
+      'compares costs by latencies, which include the network: measured far away, tokens and screenings look too cheap',
     flags.tokenFrom === undefined &&
       'assumes that a token call costs as much as a page: measure it and give --token-from',
     result.capacity &&

@@ -164,6 +164,9 @@ test('computes the time to catch up after an outage', () => {
   const { catchUpSeconds, peakRequestsPerSecond } = planned({ screeningsPerDay: 6000, tokenPrice: 1 });
   // 250 screenings each: three pages and a token.
   expect(catchUpSeconds!).toBeCloseTo((200 * 4) / (95 - peakRequestsPerSecond), 0);
+  // Beyond a lower bound, nothing is known.
+  const beyond = (server: Measured['server']) => planned({ tenants: 9000 }, { server }).catchUpSeconds;
+  expect([beyond('at-least'), beyond('capacity')]).toEqual([undefined, null]);
 });
 
 /** A capacity as load-capacity.json has it. */

@@ -15,7 +15,7 @@ export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
-export interface Asked extends Target {
+interface Asked extends Target {
   readonly timeoutMs?: number;
   /** URL of the reference server's metrics. */
   readonly metricsUrl?: string;

@@ -207,7 +207,7 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
   const { kind, requests, alternatives, watchedSeconds, shaper, concurrencyLimit, scope, retryAfter } =
     limiter;
   const { fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
-  const cost = `${requests} requests in ${watchedSeconds} s; slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
+  const cost = `${requests} requests in ${watchedSeconds} s; larger or slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
     const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
     if (shaper.orOneWorker === 'rather') kinds.reverse();

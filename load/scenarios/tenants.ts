@@ -62,7 +62,9 @@ export async function carried(
   const usable = steps.filter((step) => !step.void && step.p50Ms > 0);
   const quietRate = Math.max(smallest(usable.map((step) => step.offered)), requestsPerSecond * QUIET);
   const quiet = usable.filter((step) => step.offered <= quietRate);
-  const full = ascending(backfill.flatMap(({ rate, ms }) => (rate <= quietRate ? [ms] : [])));
+  // A slow page may only be served in the longer steps that follow.
+  const fullRate = Math.max(quietRate, smallest(backfill.map(({ rate }) => rate)));
+  const full = ascending(backfill.flatMap(({ rate, ms }) => (rate <= fullRate ? [ms] : [])));
   const isIdle = backfills > 0 && full.length === 0;
   // The few measured clients stand for all tenants, so their quotas limit the measurement.
   const high = limitedBy === 'quota' ? Infinity : interval[1];
