@@ -135,6 +135,10 @@ export const stacks: Groups = {
       () => html(200, 'OK'),
       ({ headers }) => /kube-probe|HealthCheck/.test(headers['user-agent'] ?? ''),
     ),
+    'a gateway that answers 403 with HTML where there is no cookie of the target file': {
+      server: blocked(403, ({ headers }) => !headers['cookie']?.includes('preview=1')),
+      target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
+    },
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
