@@ -232,6 +232,11 @@ export const stacks: Groups = {
           form.get('grant_type')?.[0] ?? '',
         ),
     ),
+    'Basic that cannot be decoded is 401 without a body': intercepting(
+      () => ({ status: 401, headers: [['www-authenticate', 'Basic realm="Realm"']], body: '' }),
+      (request) =>
+        isTokenRequest(request) && /^Basic .*[^\w+/=]/.test(request.headers['authorization'] ?? ''),
+    ),
     'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
     'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
       /^(password|urn:.*:jwt-bearer)$/.test(form.get('grant_type')?.[0] ?? ''),
