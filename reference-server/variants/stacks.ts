@@ -88,6 +88,8 @@ const DASHES = 'ﾀ ﾀ  ﾀ';
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
+const MUCH_PUNCTUATION = 3;
+
 /** AWS WAF and IIS accept 2,048 octets of a query. */
 const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
@@ -248,16 +250,21 @@ export const stacks: Groups = {
       403,
       ({ headers }) => headers['user-agent'] === undefined,
     ),
-    'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one': blocked(
+    'a firewall that answers 403 with HTML to repeated parameters': blocked(403, (request) => {
+      const names = isScreenings(request) ? [...queryOf(request).keys()] : [];
+      return new Set(names).size < names.length;
+    }),
+    'a firewall that answers 403 with HTML to much punctuation in a parameter': blocked(
       403,
-      (request) => {
-        const pairs = isScreenings(request) ? [...queryOf(request)] : [];
-        const isMuch = (text: string): boolean => (text.match(/[!#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3;
-        return (
-          new Set(pairs.map(([name]) => name)).size < pairs.length ||
-          pairs.some((pair) => isMuch(pair.join('')))
+      ({ path, body }) => {
+        const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(body.toString())];
+        return pairs.some(
+          (pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > MUCH_PUNCTUATION,
         );
       },
+    ),
+    'a firewall that answers 403 with HTML to a parameter that is encoded twice': blocked(403, (request) =>
+      /%25[\da-f]{2}/i.test(`${request.path} ${request.body.toString('latin1')}`),
     ),
     'a firewall that answers 403 with HTML to an operator of a database in a parameter': blocked(
       403,
