@@ -207,6 +207,34 @@ for (const [instead, words] of [
   }
 }
 
+const MOST_CONNECTIONS = 3;
+
+test(
+  'a target that admits three connections',
+  byTurns('three'),
+  async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    let open = 0;
+    await using limited = await sockets((socket) => {
+      if (open >= MOST_CONNECTIONS) return void socket.destroy();
+      open++;
+      const onward = connect(portOf(server), '127.0.0.1').on('error', () => socket.destroy());
+      socket.pipe(onward).pipe(socket);
+      socket.on('close', () => {
+        open--;
+        onward.destroy();
+      });
+    });
+    const { baseUrl, clients } = server.target();
+    const target = await resolveTarget({
+      ...{ baseUrl: limited.origin, authUrl: limited.origin, issuer: baseUrl },
+      ...{ trustedOrigins: [baseUrl], clients: { primary: clients.primary } },
+    });
+    const report = await certify(target, { seed: 3, runs: 3, only: selectIds(['5-tampered']) });
+    expect(failedOf(report)).toEqual([]);
+  },
+);
+
 test('what bcrypt and Nimbus accept by default is observed, not judged', async ({ small }) => {
   const lenient = both(
     anySecret((shown, real) => shown === `${real}\0${real}`),
