@@ -1,22 +1,24 @@
 /** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
-  authorized,
   both,
+  counting,
   html,
   intercepting,
   isScreenings,
   isTokenRequest,
   middleware,
   nextQuery,
+  onQuery,
   queryOf,
   refusal,
   requests,
   tokenClaims,
   tokenMembers,
-  withQuery,
+  withoutBody,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
+import { authorized } from '../faults/bearer.ts';
 import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -193,28 +195,23 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
-    'a long list in addition to items': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
+    'a long list in addition to items': counting(
+      async (asked, request, next) => {
         const answer = await next(request);
-        const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
-        return isLarge && answer.status === 200 && asked++ % 20 === 0
+        return answer.status === 200 && asked % 20 === 1
           ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
           : answer;
-      };
-    }),
+      },
+      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
+    ),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
     'name[] is read where name is missing': both(
-      ...['from', 'to'].map((name) =>
-        requests((request) => {
-          const value = queryOf(request).get(`${name}[]`);
-          return value === null || queryOf(request).has(name)
-            ? request
-            : withQuery(request, (query) => query.set(name, value));
-        }),
-      ),
+      onQuery((query) => {
+        for (const name of ['from', 'to'])
+          if (!query.has(name) && query.has(`${name}[]`)) query.set(name, query.get(`${name}[]`)!);
+      }),
       forms((form) => {
         for (const name of ['grant_type', 'client_id'])
           if (!form.has(name) && form.has(`${name}[]`)) form.set(name, form.get(`${name}[]`)!);
@@ -224,7 +221,7 @@ export const stacks: Groups = {
       /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : undefined,
     ),
     'the scheme DPoP is 401 without a body': intercepting(
-      () => ({ status: 401, headers: [['www-authenticate', 'DPoP algs="RS256 ES256"']], body: '' }),
+      () => withoutBody(401, [['www-authenticate', 'DPoP algs="RS256 ES256"']]),
       ({ headers }) => headers['authorization']?.startsWith('DPoP ') === true,
     ),
     'a grant that other clients may use is missing its own parameters': refusing(
