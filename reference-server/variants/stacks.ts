@@ -90,6 +90,8 @@ const DASHES = 'ﾀ ﾀ  ﾀ';
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
+const MUCH_PUNCTUATION = 3;
+
 /** AWS WAF and IIS accept 2,048 octets of a query. */
 const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
@@ -137,6 +139,10 @@ export const stacks: Groups = {
       () => html(200, 'OK'),
       ({ headers }) => /kube-probe|HealthCheck/.test(headers['user-agent'] ?? ''),
     ),
+    'a gateway that answers 403 with HTML where there is no cookie of the target file': {
+      server: blocked(403, ({ headers }) => !headers['cookie']?.includes('preview=1')),
+      target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
+    },
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
@@ -225,6 +231,11 @@ export const stacks: Groups = {
           form.get('grant_type')?.[0] ?? '',
         ),
     ),
+    'Basic that cannot be decoded is 401 without a body': intercepting(
+      () => ({ status: 401, headers: [['www-authenticate', 'Basic realm="Realm"']], body: '' }),
+      (request) =>
+        isTokenRequest(request) && /^Basic .*[^\w+/=]/.test(request.headers['authorization'] ?? ''),
+    ),
     'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
     'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
       /^(password|urn:.*:jwt-bearer)$/.test(form.get('grant_type')?.[0] ?? ''),
@@ -236,16 +247,21 @@ export const stacks: Groups = {
       403,
       ({ headers }) => headers['user-agent'] === undefined,
     ),
-    'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one': blocked(
+    'a firewall that answers 403 with HTML to repeated parameters': blocked(403, (request) => {
+      const names = isScreenings(request) ? [...queryOf(request).keys()] : [];
+      return new Set(names).size < names.length;
+    }),
+    'a firewall that answers 403 with HTML to much punctuation in a parameter': blocked(
       403,
-      (request) => {
-        const pairs = isScreenings(request) ? [...queryOf(request)] : [];
-        const isMuch = (text: string): boolean => (text.match(/[!#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3;
-        return (
-          new Set(pairs.map(([name]) => name)).size < pairs.length ||
-          pairs.some((pair) => isMuch(pair.join('')))
+      ({ path, body }) => {
+        const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(body.toString())];
+        return pairs.some(
+          (pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > MUCH_PUNCTUATION,
         );
       },
+    ),
+    'a firewall that answers 403 with HTML to a parameter that is encoded twice': blocked(403, (request) =>
+      /%25[\da-f]{2}/i.test(`${request.path} ${request.body.toString('latin1')}`),
     ),
     'a firewall that answers 403 with HTML to an operator of a database in a parameter': blocked(
       403,
