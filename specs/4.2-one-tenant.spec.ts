@@ -5,6 +5,7 @@ import { canonical, isObject } from '../engine/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, instant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
+import { notServed } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -121,7 +122,7 @@ test(
 /** Only the path selects the tenant, even if another part of the request names one. Such a request may be rejected. */
 test(
   'a parameter or header that names another tenant selects nothing of it',
-  about('4.2-r3-one-tenant', { access: 'reads' }),
+  about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads' }),
   async ({ kit }) => {
     requireSecondTenant(kit);
     const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
@@ -142,6 +143,11 @@ test(
       const exchange = await kit.send({ ...request, offPath: true });
       kit.check('4.2-r3-one-tenant', exchange, onlyOf(own.toLowerCase()), `named in ${name}`);
     }
+    // A server may compare the path with the tenant that the request names, and not with the one of the token.
+    const theirs = kit.request(other, { from, to, pageSize: 50 });
+    const headers = { ...Object.fromEntries(all(HEADERS)), cookie: cookie.join('; '), ...theirs.headers };
+    const named = { ...theirs, url: `${theirs.url}${parameters.join('')}`, headers, offPath: true };
+    kit.check('5-forbidden', await kit.send(named), notServed('403 forbidden'), 'named elsewhere too');
   },
 );
 

@@ -39,7 +39,15 @@ export const tenants: readonly Fault[] = [
     ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
-    'serves the tenant of the path, whatever the token': pathTenant(),
+    'serves the tenant of the path, whatever the token': claiming(
+      ({ path }) => /\/tenants\/([^/?]+)/.exec(path)?.[1],
+    ),
+    'X-Tenant-Id is compared with the path in place of the token': claiming(
+      ({ headers }) => headers['x-tenant-id'],
+    ),
+    'tenant_id in the query is compared with the path in place of the token': claiming(
+      (request) => queryOf(request).get('tenant_id') ?? undefined,
+    ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({
     "another onboarded tenant's path is 404": refusals([403], () => refusal('404 not_found')),
@@ -146,12 +154,12 @@ function concurrentMints(): ServerOptions {
   });
 }
 
-function pathTenant(): ServerOptions {
-  const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
+/** Takes the tenant that a request names for the one of its token. */
+function claiming(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
   return withRequestValue(tenantOf, (current) =>
     verifying(() => async (token, nowSeconds, real) => {
       const claims = await real(token, nowSeconds);
-      return claims && { ...claims, tenant_id: current() };
+      return claims && { ...claims, tenant_id: current() ?? claims.tenant_id };
     }),
   );
 }
