@@ -98,6 +98,13 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   cookie: 'a;=;;',
   traceparent: '00-zz',
   'if-modified-since': 'yesterday',
+  'if-none-match': '"',
+  range: 'bytes=x-',
+  // What proxies add; frameworks behind them parse it, and compare two headers with an address.
+  'x-forwarded-for': 'unknown',
+  'x-forwarded-port': 'x',
+  forwarded: 'for=;;',
+  'client-ip': '192.0.2.1',
 };
 
 /** Sends all odd headers in one request, and if the server fails, each alone, so that the report names the header. */
