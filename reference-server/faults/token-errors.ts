@@ -288,6 +288,12 @@ export const tokenErrorFaults: readonly Fault[] = [
       '500 server_error',
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
+    'a multipart form without a boundary is 500': refusing('500 server_error', (_, { headers }) =>
+      /^multipart\/form-data$/.test(headers['content-type'] ?? ''),
+    ),
+    'a content type without a slash is 500': refusing('500 server_error', (_, { headers }) =>
+      /^[^/]+$/.test(headers['content-type'] ?? ''),
+    ),
     'a token request without Content-Type is 500': refusing(
       '500 server_error',
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
