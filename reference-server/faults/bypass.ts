@@ -1,5 +1,5 @@
 /** Section 5: paths, methods and headers that bypass authentication. */
-import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   answering,
   both,
@@ -71,6 +71,19 @@ const byId = (status: number, keyOf = (path: string): string => path): ServerOpt
     };
   });
 
+/** Alters the pages of URLs that were requested with this method before. */
+const afterwards = (method: string, alter: (page: ServiceAnswer) => ServiceAnswer): ServerOptions =>
+  middleware(() => {
+    const asked = new Set<string>();
+    return async (request, next) => {
+      if (request.method === method) asked.add(request.path);
+      const answer = await next(request);
+      return request.method === 'GET' && answer.status === 200 && asked.has(request.path)
+        ? alter(answer)
+        : answer;
+    };
+  });
+
 const EMPTY = 'from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:00Z';
 
 export const bypasses: readonly Fault[] = [
@@ -116,6 +129,16 @@ export const bypasses: readonly Fault[] = [
       accepting('unauthenticated', (query) => query.get('signature') === 'right'),
       nextQuery((query) => query.set('signature', 'right')),
     ),
+  }),
+  ...fails({ '2.4-items': /an array/ })({
+    'GET is answered with what a cache keeps of HEAD': afterwards('HEAD', (page) => ({ ...page, body: '' })),
+  }),
+  ...fails({ '4.2-success': /200.*204/ })({
+    'GET is answered with what a cache keeps of OPTIONS': afterwards('OPTIONS', (page) => ({
+      ...page,
+      status: 204,
+      body: '',
+    })),
   }),
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
