@@ -8,6 +8,7 @@ import {
   accepting,
   both,
   emptyPage,
+  isScreenings,
   isTokenRequest,
   withRequestValue,
   middleware,
@@ -48,6 +49,9 @@ export const tenants: readonly Fault[] = [
     'tenant_id in the query is compared with the path in place of the token': claiming(
       (request) => queryOf(request).get('tenant_id') ?? undefined,
     ),
+  }),
+  ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
+    'concurrent requests for one URL with valid tokens share the answer': sharedInFlight(),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({
     "another onboarded tenant's path is 404": refusals([403], () => refusal('404 not_found')),
@@ -150,6 +154,21 @@ function concurrentMints(): ServerOptions {
       await sleep(30);
       inFlight--;
       return real(isMixedUp ? latest : claims);
+    };
+  });
+}
+
+/** Answers requests for one URL that are in flight together once; tokens are verified before, and tenants after. */
+function sharedInFlight(): ServerOptions {
+  return middleware(() => {
+    const inFlight = new Map<string, Promise<ServiceAnswer>>();
+    return async (request, next) => {
+      const answer = await next(request);
+      if (!isScreenings(request) || ![200, 403].includes(answer.status)) return answer;
+      // Simulates the latency of a call to another service, so that requests overlap.
+      const shared = inFlight.get(request.path) ?? sleep(20).then(() => answer);
+      inFlight.set(request.path, shared);
+      return shared.finally(() => inFlight.delete(request.path));
     };
   });
 }
