@@ -161,6 +161,14 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/]+)\/\.\.\/[^/?]+\/screenings/,
       200,
     ),
+    'compares the tenant before it removes parameters from dots in the path': spelled(
+      /\/v1\/tenants\/([^/]+)\/\.\.;\/[^/?]+\/screenings/,
+      200,
+    ),
+    'compares the tenant before it decodes the path twice': spelled(
+      /\/v1\/tenants\/([^/%]+)%252F\.\.%252F[^/?]+\/screenings/,
+      200,
+    ),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
     'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
       shown.includes(own),
