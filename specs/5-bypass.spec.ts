@@ -255,6 +255,18 @@ test(
       refused(kit, FORBIDDEN),
       'if-none-match',
     );
+    // Internal callers may be allowed every tenant.
+    const internal = gatewayHeaders(
+      other,
+      kit.target.clients.secondTenant.clientId,
+      (await kit.token()).text,
+    );
+    const exchange = await kit.send({
+      ...others,
+      headers: { ...internal, ...others.headers },
+      offPath: true,
+    });
+    kit.check('5-forbidden', exchange, notServed('403 forbidden'), 'headers of gateways');
     const [[from, to]] = WIDE_WINDOWS;
     for (const cookie of cookies) {
       const ask = async (path: string): Promise<Exchange> => {

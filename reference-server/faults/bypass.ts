@@ -176,6 +176,10 @@ export const bypasses: readonly Fault[] = [
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
     'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
+    'X-Forwarded-For 127.0.0.1 opens the path of every tenant': accepting(
+      'forbidden',
+      (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1',
+    ),
     'If-None-Match is answered with 304 before the tenant is compared': middleware(
       () => async (request, next) => {
         const answer = await next(request);
