@@ -149,7 +149,8 @@ export const tokenErrorFaults: readonly Fault[] = [
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
-    'a client_secret in Basic is not compared': uncomparedInBasic,
+    'a client_secret in Basic is not compared': uncomparedInBasic(),
+    'an empty client_secret in Basic is not compared': uncomparedInBasic(/^$/),
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
       const inFlight = new Set<{ readonly id: string; met?: Client }>();
