@@ -5,6 +5,7 @@ import { canonical, isObject } from '../engine/client/json.ts';
 import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, instant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
+import { FORBIDDEN, notServed, refused } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -96,16 +97,17 @@ const CONCURRENT_ROUNDS = 3;
 /** Requests with the same query that are in flight together may share one answer. */
 test(
   'concurrent requests of both tenants with the same query get their own screenings',
-  about('4.2-r3-one-tenant', { access: 'reads', isSupplement: true }),
+  about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     requireSecondTenant(kit);
     const tenants = { primary: await kit.tenantOf(), secondTenant: await kit.tenantOf('secondTenant') };
     const [[from, to]] = WIDE_WINDOWS;
     let asked = 0n;
+    /** No earlier answer is for this query. */
+    const newQuery = () => ({ from, to: formatInstant(shift(instant(to), --asked)), pageSize: 50 });
     await kit.checkAll('4.2-r3-one-tenant', 'concurrent requests', async () => {
       for (let round = 0; round < CONCURRENT_ROUNDS; round++) {
-        // No earlier answer is for this query.
-        const query = { from, to: formatInstant(shift(instant(to), --asked)), pageSize: 50 };
+        const query = newQuery();
         const answers = await mapConcurrently(Object.entries(tenants), async ([client, tenantId]) => {
           const exchange = await kit.send(kit.request(tenantId, query, client as keyof typeof tenants));
           return { exchange, mismatch: onlyOf(tenantId.toLowerCase())(exchange) };
@@ -115,13 +117,19 @@ test(
       }
       return undefined;
     });
+    // A server may also share the answer to requests for one URL, whoever sent them.
+    const query = newQuery();
+    const [, stranger] = await mapConcurrently(['primary', 'secondTenant'] as const, (client) =>
+      kit.send(kit.request(tenants.primary, query, client)),
+    );
+    kit.check('5-forbidden', stranger!, refused(kit, FORBIDDEN), 'together with the same one of its owner');
   },
 );
 
 /** Only the path selects the tenant, even if another part of the request names one. Such a request may be rejected. */
 test(
   'a parameter or header that names another tenant selects nothing of it',
-  about('4.2-r3-one-tenant', { access: 'reads' }),
+  about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads' }),
   async ({ kit }) => {
     requireSecondTenant(kit);
     const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
@@ -142,6 +150,11 @@ test(
       const exchange = await kit.send({ ...request, offPath: true });
       kit.check('4.2-r3-one-tenant', exchange, onlyOf(own.toLowerCase()), `named in ${name}`);
     }
+    // A server may compare the path with the tenant that the request names, and not with the one of the token.
+    const theirs = kit.request(other, { from, to, pageSize: 50 });
+    const headers = { ...Object.fromEntries(all(HEADERS)), cookie: cookie.join('; '), ...theirs.headers };
+    const named = { ...theirs, url: `${theirs.url}${parameters.join('')}`, headers, offPath: true };
+    kit.check('5-forbidden', await kit.send(named), notServed('403 forbidden'), 'named elsewhere too');
   },
 );
 

@@ -9,7 +9,7 @@ import { UNAUTHENTICATED, notServed, refused, sayRefusal } from '../engine/check
 import { differs } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
-import { isHang } from '../engine/client/exchange.ts';
+import { isHang, type Authorization } from '../engine/client/exchange.ts';
 import { UNKNOWN_TENANT, mintAll, readable } from '../engine/run/rules/raw-request.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
@@ -118,6 +118,10 @@ test(
   },
 );
 
+/** A client_id or client_secret may hold characters that no header can. */
+const isHeader = (authorization: Authorization): boolean =>
+  authorization.kind === 'header' && /^[!-~]+ [!-~]+$/.test(authorization.value);
+
 test(
   'unauthenticated: a bearer that is not a token',
   about('5-garbage', { needs: 'page', access: 'reads' }),
@@ -129,10 +133,21 @@ test(
       // An encrypted token has five parts.
       `${encodePart({ alg: 'dir', enc: 'A256GCM' })}..a.b.c`,
       // Members of other types than those that verifiers read before they verify.
-      `${encodePart({ alg: 256, kid: 1, crit: 'kit' })}.${encodePart({ aud: 1, exp: 'never' })}.a`,
+      `${encodePart({ alg: 256, kid: 1, crit: 'kit' })}.${encodePart({ aud: 1, exp: 'never', iss: 1, tenant_id: 'kit' })}.a`,
     ]) {
       await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
     }
+    // As some APIs take the keys of their clients.
+    const { clientId, clientSecret } = kit.target.clients.primary;
+    const keys: Authorization[] = [
+      { kind: 'header', value: `Bearer ${clientId}`, label: `Bearer ${clientId}` },
+      bearerHeader(
+        `Bearer ${clientSecret}`,
+        'Bearer (client_secret)',
+        `Bearer $${secretVariable(kit.target, 'primary')}`,
+      ),
+    ];
+    for (const key of keys.filter(isHeader)) await unauthenticated(kit, '5-garbage', key);
   },
 );
 

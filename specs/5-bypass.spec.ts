@@ -117,12 +117,19 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   'user-agent': 'kube-probe/1.31 ELB-HealthChecker/2.0 GoogleHC/1.0',
 });
 
+/** Another empty window: no cache holds its page before HEAD. */
+const NOT_ASKED_BEFORE = { from: SOME_WINDOW.to, to: SOME_WINDOW.to };
+
 test(
   'no other spelling of a URL is served without a token or for another tenant',
-  about(['5-missing', '5-tampered', '5-forbidden'], { needs: 'page', access: 'reads', isSupplement: true }),
+  about(['5-missing', '5-tampered', '5-forbidden', '4.2-success', '2.4-items'], {
+    needs: 'page',
+    access: 'reads',
+    isSupplement: true,
+  }),
   async ({ kit }) => {
     const request = (tenantId: string, by?: Authorization): RequestOut => ({
-      ...kit.request(tenantId, EMPTY_WINDOW, by),
+      ...kit.request(tenantId, NOT_ASKED_BEFORE, by),
       offPath: true,
     });
     const own = await kit.tenantOf();
@@ -140,6 +147,8 @@ test(
       if (other === undefined) continue;
       kit.check('5-forbidden', await kit.send(make(request(other))), notServed('403 forbidden'), name);
     }
+    // A cache must not answer GET with what it keeps of HEAD or OPTIONS.
+    await kit.page(NOT_ASKED_BEFORE);
   },
 );
 
@@ -246,6 +255,18 @@ test(
       refused(kit, FORBIDDEN),
       'if-none-match',
     );
+    // Internal callers may be allowed every tenant.
+    const internal = gatewayHeaders(
+      other,
+      kit.target.clients.secondTenant.clientId,
+      (await kit.token()).text,
+    );
+    const exchange = await kit.send({
+      ...others,
+      headers: { ...internal, ...others.headers },
+      offPath: true,
+    });
+    kit.check('5-forbidden', exchange, notServed('403 forbidden'), 'headers of gateways');
     const [[from, to]] = WIDE_WINDOWS;
     for (const cookie of cookies) {
       const ask = async (path: string): Promise<Exchange> => {

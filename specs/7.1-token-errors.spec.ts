@@ -4,7 +4,6 @@ import { swapCase } from '../engine/client/altered-token.ts';
 import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { isHang, type Exchange } from '../engine/client/exchange.ts';
 import { isGuardRefusal } from '../engine/client/guards.ts';
-import { formEncode } from '../engine/client/transport.ts';
 import { excerpt, member } from '../engine/client/json.ts';
 import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -16,9 +15,9 @@ import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
-import { isClientError, readable, tokenRequestOf } from '../engine/run/rules/raw-request.ts';
+import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 import {
-  basic,
+  checkBasic,
   checkGuesses,
   type Form,
   type Guess,
@@ -355,13 +354,8 @@ test(
   'no token: a wrong client_secret in Basic',
   about('7.1-invalid_client-secret', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
-    const form = without(kit.client.validForm('primary'), 'client_id', 'client_secret');
-    const label = 'Basic (client_id of primary, a wrong client_secret)';
-    const authorization = basic(kit.target.clients.primary.clientId, 'kit-unknown', label);
-    const exchange = await kit.send({ ...tokenRequestOf(kit, formEncode(form)), authorization });
-    const judge: Judge = (answer) => readToken(answer) && differs('401 invalid_client', sayToken(answer));
-    kit.check('7.1-invalid_client-secret', exchange, judge, 'in Basic');
-    await kit.client.mint('primary');
+    // A public client has an empty one.
+    for (const secret of ['kit-unknown', '']) await checkBasic(kit, secret);
   },
 );
 

@@ -6,6 +6,8 @@ import {
   emptyPage,
   header,
   isScreenings,
+  isTokenRequest,
+  middleware,
   queryOf,
   refusals,
   requests,
@@ -25,6 +27,7 @@ import {
   trusted,
 } from './bearer.ts';
 import { REFUSALS, theme, type Fault } from './fault.ts';
+import { formOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, '4.2-r3-one-tenant']);
 
@@ -89,12 +92,17 @@ export const authentication: readonly Fault[] = [
       const { alg } = headerOf(tokenOf(request));
       return alg !== undefined && typeof alg !== 'string';
     }),
+    'a token whose tenant_id is no UUID is 500': answering('500 internal_error', (_, request) =>
+      /^[^-]+$/.test(payloadOf(tokenOf(request))?.tenant_id ?? ''),
+    ),
     'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
       /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
     ),
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*200/ })({
     'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
+    'accepts a client_id as a bearer': onHeader(/^Bearer primary-client$/, emptyPage),
+    'accepts a client_secret as a bearer': secretAsBearer(),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'decodes claims without verifying the signature': verifying(() => async (token, nowSeconds) => {
@@ -133,3 +141,18 @@ export const authentication: readonly Fault[] = [
     ),
   }),
 ];
+
+/** Accepts the client_secret of any earlier token request that was served. */
+function secretAsBearer(): ServerOptions {
+  return middleware(() => {
+    const known = new Set<string | undefined>();
+    return async (request, next) => {
+      const answer = await next(request);
+      if (isTokenRequest(request) && answer.status === 200)
+        known.add(formOf(request).get('client_secret')?.[0]);
+      return answer.status === 401 && isScreenings(request) && known.has(tokenOf(request))
+        ? emptyPage()
+        : answer;
+    };
+  });
+}

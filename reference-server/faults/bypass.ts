@@ -1,5 +1,5 @@
 /** Section 5: paths, methods and headers that bypass authentication. */
-import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   answering,
   both,
@@ -74,6 +74,19 @@ const byId = (status: number, keyOf = (path: string): string => path): ServerOpt
     };
   });
 
+/** Alters the pages of URLs that were requested with this method before. */
+const afterwards = (method: string, alter: (page: ServiceAnswer) => ServiceAnswer): ServerOptions =>
+  middleware(() => {
+    const asked = new Set<string>();
+    return async (request, next) => {
+      if (request.method === method) asked.add(request.path);
+      const answer = await next(request);
+      return request.method === 'GET' && answer.status === 200 && asked.has(request.path)
+        ? alter(answer)
+        : answer;
+    };
+  });
+
 const EMPTY = 'from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:00Z';
 
 export const bypasses: readonly Fault[] = [
@@ -118,6 +131,16 @@ export const bypasses: readonly Fault[] = [
       nextQuery((query) => query.set('signature', 'right')),
     ),
   }),
+  ...fails({ '2.4-items': /an array/ })({
+    'GET is answered with what a cache keeps of HEAD': afterwards('HEAD', (page) => ({ ...page, body: '' })),
+  }),
+  ...fails({ '4.2-success': /200.*204/ })({
+    'GET is answered with what a cache keeps of OPTIONS': afterwards('OPTIONS', (page) => ({
+      ...page,
+      status: 204,
+      body: '',
+    })),
+  }),
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
       onPages(header('etag', '"page"')),
@@ -139,6 +162,14 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/]+)\/\.\.\/[^/?]+\/screenings/,
       200,
     ),
+    'compares the tenant before it removes parameters from dots in the path': spelled(
+      /\/v1\/tenants\/([^/]+)\/\.\.;\/[^/?]+\/screenings/,
+      200,
+    ),
+    'compares the tenant before it decodes the path twice': spelled(
+      /\/v1\/tenants\/([^/%]+)%252F\.\.%252F[^/?]+\/screenings/,
+      200,
+    ),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
     'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
       shown.includes(own),
@@ -146,6 +177,10 @@ export const bypasses: readonly Fault[] = [
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
     'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
+    'X-Forwarded-For 127.0.0.1 opens the path of every tenant': accepting(
+      'forbidden',
+      (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1',
+    ),
     'If-None-Match is answered with 304 before the tenant is compared': refusals(
       [403],
       (answer, { headers }) => (headers['if-none-match'] === undefined ? answer : withoutBody(304)),

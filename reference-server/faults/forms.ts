@@ -97,11 +97,12 @@ export const authenticatedByBasic = (read = (secret: string): string => secret):
     return asForm(request, form);
   });
 
-/** Accepts any client_secret in Basic. */
-export const uncomparedInBasic: ServerOptions = both(
-  anySecret((shown) => shown === UNCOMPARED),
-  authenticatedByBasic(() => UNCOMPARED),
-);
+/** Accepts any matching client_secret in Basic. */
+export const uncomparedInBasic = (where = /^/): ServerOptions =>
+  both(
+    anySecret((shown) => shown === UNCOMPARED),
+    authenticatedByBasic((secret) => (where.test(secret) ? UNCOMPARED : secret)),
+  );
 
 /** Answers matching token requests with an error such as `400 invalid_request`. */
 export const refusing = (

@@ -8,6 +8,7 @@ import {
   accepting,
   both,
   emptyPage,
+  isScreenings,
   withRequestValue,
   middleware,
   minting,
@@ -43,10 +44,16 @@ export const tenants: readonly Fault[] = [
     ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
-    'serves the tenant of the path, whatever the token': withRequestValue(
-      ({ path }) => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '',
-      (current) => verified((claims) => ({ ...claims, tenant_id: current() })),
+    'serves the tenant of the path, whatever the token': claiming(
+      ({ path }) => /\/tenants\/([^/?]+)/.exec(path)?.[1],
     ),
+    'X-Tenant-Id is compared with the path in place of the token': claiming(
+      ({ headers }) => headers['x-tenant-id'],
+    ),
+    'tenant_id in the query is compared with the path in place of the token': claiming(
+      (request) => queryOf(request).get('tenant_id') ?? undefined,
+    ),
+    'concurrent requests for one URL with valid tokens share the answer': sharedInFlight(),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({
     "another onboarded tenant's path is 404": refusals([403], () => refusal('404 not_found')),
@@ -142,6 +149,28 @@ function storedTenant(tenantOf: (request: ServiceRequest) => string | undefined)
 function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
   return withRequestValue(tenantOf, (current) =>
     minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
+  );
+}
+
+/** Answers requests for one URL that are in flight together once; tokens are verified before, and tenants after. */
+function sharedInFlight(): ServerOptions {
+  return middleware(() => {
+    const inFlight = new Map<string, Promise<ServiceAnswer>>();
+    return async (request, next) => {
+      const answer = await next(request);
+      if (!isScreenings(request) || ![200, 403].includes(answer.status)) return answer;
+      // Simulates the latency of a call to another service, so that requests overlap.
+      const shared = inFlight.get(request.path) ?? sleep(20).then(() => answer);
+      inFlight.set(request.path, shared);
+      return shared.finally(() => inFlight.delete(request.path));
+    };
+  });
+}
+
+/** Takes the tenant that a request names for the one of its token. */
+function claiming(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
+  return withRequestValue(tenantOf, (current) =>
+    verified((claims) => ({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
 }
 

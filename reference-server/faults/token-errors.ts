@@ -151,7 +151,8 @@ export const tokenErrorFaults: readonly Fault[] = [
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
     'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
-    'a client_secret in Basic is not compared': uncomparedInBasic,
+    'a client_secret in Basic is not compared': uncomparedInBasic(),
+    'an empty client_secret in Basic is not compared': uncomparedInBasic(/^$/),
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
     'accepts a wrong secret while the right one is being checked': authenticating(() => {
       const inFlight = new Set<{ readonly id: string; met?: Client }>();
@@ -274,6 +275,12 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
     'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
+    ),
+    'a multipart form without a boundary is 500': crashing((_, { headers }) =>
+      /^multipart\/form-data$/.test(headers['content-type'] ?? ''),
+    ),
+    'a content type without a slash is 500': crashing((_, { headers }) =>
+      /^[^/]+$/.test(headers['content-type'] ?? ''),
     ),
     'a token request without Content-Type is 500': crashing(
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],

@@ -98,6 +98,12 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   cookie: 'a;=;;',
   traceparent: '00-zz',
   'if-modified-since': 'yesterday',
+  'if-none-match': '"',
+  range: 'bytes=x-',
+  // What proxies add, and frameworks behind them parse.
+  'x-forwarded-for': 'unknown',
+  'x-forwarded-port': 'x',
+  forwarded: 'for=;;',
 };
 
 /** Sends all odd headers in one request, and if the server fails, each alone, so that the report names the header. */

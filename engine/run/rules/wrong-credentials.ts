@@ -4,12 +4,13 @@ import type { Authorization, Exchange, RequestOut } from '../../client/exchange.
 import { formEncode } from '../../client/transport.ts';
 import { differs, type Judge, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { refusedAs, sayToken } from '../../checks/token.ts';
+import { readToken } from '../../client/token.ts';
 import { TargetLocked } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import { quote } from '../evidence/evidence.ts';
 import type { Kit } from '../kit.ts';
-import { readable } from './raw-request.ts';
+import { readable, tokenRequestOf } from './raw-request.ts';
 
 export type Form = readonly (readonly [string, string])[];
 
@@ -40,6 +41,17 @@ export function basic(id: string, secret: string, label: string, shell = secret)
     label,
     shell: `Basic $(printf %s ${quote(encodedId!)}:${shell} | base64 | tr -d '\\n')`,
   };
+}
+
+/** Expects no token for a wrong secret in Basic. */
+export async function checkBasic(kit: Kit, secret: string): Promise<void> {
+  const form = kit.client.validForm('primary').filter(([name]) => !name.startsWith('client_'));
+  const label = `Basic (client_id of primary, client_secret ${quote(secret)})`;
+  const authorization = basic(kit.target.clients.primary.clientId, secret, label);
+  const exchange = await kit.send({ ...tokenRequestOf(kit, formEncode(form)), authorization });
+  const judge: Judge = (answer) => readToken(answer) && differs('401 invalid_client', sayToken(answer));
+  kit.check('7.1-invalid_client-secret', exchange, judge, 'in Basic');
+  await kit.client.mint('primary');
 }
 
 /** A wrong client_id or client_secret, and the client whose right value it replaces. */
