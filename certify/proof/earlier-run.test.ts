@@ -204,7 +204,7 @@ for (const [what, answer, words] of [
     () => jsonAnswer(400, { code: 'invalid_request' }),
     /200: this next was given \d+ minutes ago.*400/,
   ],
-  ['is a page without items', emptyPage, /items of the same next|200: this next.*no items/],
+  ['is a page without items', emptyPage, /items again|200: this next.*no items/],
 ] as const) {
   test(`a next of the process before ${what}`, byTurns(what, 6), async ({ small }) => {
     const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
