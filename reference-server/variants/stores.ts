@@ -93,13 +93,13 @@ export const stores: Groups = {
         return [begun.replace(/example\.begun\.\d+/, 'example.begun'), line];
       }),
     },
-    'an event of each version of a screening that was amended': {
+    'an event of each version of a screening that was amended, the older one twice': {
       target: withEvents((line, index) => {
         if (index % 50 !== 9) return line;
         const older = line
           .replace(/"id":"[^"]*"/, `"id":"older-${index}"`)
           .replace(/"result":[^,}]*/, '"result":"draft"');
-        return [older, line];
+        return [older, line, older];
       }),
     },
   },
