@@ -85,9 +85,9 @@ test('reports 7.2-server-error for a server that does not recover', FULL, async 
   expect(status).toBe(1);
 });
 
-test('ends the outage when it is interrupted', FULL, async () => {
+test('ends the outage and reports its results as void when it is interrupted', FULL, async () => {
   test.slow();
-  const { status, stillFails } = await chaos(
+  const { status, output, result, stillFails } = await chaos(
     (outage) => failing(outage),
     (child, { hasFailed }) => {
       const poll = setInterval(() => {
@@ -97,6 +97,8 @@ test('ends the outage when it is interrupted', FULL, async () => {
     },
   );
   expect([status, stillFails]).toEqual([130, false]);
+  expect(output).toMatch(/VOID: interrupted after \d+ s/);
+  expect(result.requests).toBeGreaterThan(0);
 });
 
 test('is void if the fault commands make no request fail', FULL, async () => {

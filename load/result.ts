@@ -19,12 +19,12 @@ export interface CapacityFigure extends Found {
 }
 
 /**
- * Number of polling tenants that the target carries, and the latency of polls at rates that held. The upper end of the
+ * Number of polling tenants that the target carries, and the latencies at the lowest rate. The upper end of the
  * interval is null in JSON if a quota of the measured clients was the limit, or the SLO held at every rate.
  */
 export interface TenantsCarried extends Pick<
   Found,
-  'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy'
+  'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy' | 'quota'
 > {
   readonly tenants: number;
   readonly pollMs: number;
@@ -35,6 +35,8 @@ export interface TenantsCarried extends Pick<
 export interface TenantsFigure {
   readonly pollSeconds: number;
   readonly backfills: number;
+  /** Number of clients that stand for the tenants. */
+  readonly clients: number;
   readonly slo: Slo;
   readonly alone: TenantsCarried;
   /** While `backfills` tenants traverse all screenings. */

@@ -1,6 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect } from '@playwright/test';
-import { decodeProtectedHeader } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { createTokenIssuer } from './auth.ts';
 import type { TokenClaims } from './parts.ts';
@@ -20,20 +19,6 @@ const issuerOf = (changes: { issuer?: string; audience?: string; signingKeyPem?:
   createTokenIssuer({ issuer: CLAIMS.iss, audience: CLAIMS.aud, ...changes });
 const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
-const KEYS: [kind: string, algorithm: string, make: () => KeyObject][] = [
-  ['RSA', 'RS256', () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
-  ['EC P-256', 'ES256', () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey],
-  ['Ed25519', 'EdDSA', () => generateKeyPairSync('ed25519').privateKey],
-];
-for (const [kind, algorithm, make] of KEYS) {
-  test(`signs with ${algorithm} for a given ${kind} key, and another issuer with that key verifies the token`, async () => {
-    const signingKeyPem = pemOf(make());
-    const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
-    expect(decodeProtectedHeader(token).alg).toBe(algorithm);
-    expect(await issuerOf({ signingKeyPem }).verify(token, NOW)).toEqual(CLAIMS);
-  });
-}
-
 test('rejects a key of an unsupported curve and names the curve', () => {
   const signingKeyPem = pemOf(generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey);
   expect(() => issuerOf({ signingKeyPem })).toThrow(/^cannot sign tokens with a key of type ec secp384r1:/);
@@ -51,6 +36,7 @@ test('accepts a token until exp, verified before or not', async () => {
 test('rejects a token for another issuer or audience', async () => {
   const signingKeyPem = pemOf(generateKeyPairSync('ed25519').privateKey);
   const token = await issuerOf({ signingKeyPem }).mint(CLAIMS);
+  expect(await issuerOf({ signingKeyPem }).verify(token, NOW)).toEqual(CLAIMS);
   for (const change of [{ issuer: 'https://other.example' }, { audience: 'https://other.example' }])
     expect(await issuerOf({ signingKeyPem, ...change }).verify(token, NOW)).toBeUndefined();
 });
@@ -75,8 +61,7 @@ test('a common OAuth client library gets a token that traverses all pages, and r
     );
     return (await oauth.processClientCredentialsResponse(issuer, client, response)).access_token;
   };
-  const window = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z';
-  const url = `${screeningsUrl(target, primary.tenantId)}?${window}`;
+  const url = `${screeningsUrl(target, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z`;
   expect((await walk(url, await fetchToken(primary.clientSecret))).items).toHaveLength(3_499);
   await expect(fetchToken('wrong')).rejects.toThrow(/401|WWW-Authenticate/);
 });

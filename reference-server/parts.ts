@@ -76,12 +76,9 @@ export interface ClientRegistry {
   authenticate(clientId: string, clientSecret: string): Promise<Client | undefined>;
 }
 
-export type Admission =
-  { readonly admitted: true } | { readonly admitted: false; readonly retryAfterSeconds: number };
-
 export interface RateLimiter {
-  /** Counts one request of a client; `nowMs` is in milliseconds since the epoch. */
-  admit(clientId: string, nowMs: number): Admission;
+  /** Counts a request of a client; the seconds to wait if it is rejected. `nowMs`: milliseconds since the epoch. */
+  admit(clientId: string, nowMs: number): number | undefined;
 }
 
 export interface ServiceParts {

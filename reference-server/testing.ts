@@ -114,16 +114,22 @@ export const test = base.extend<TestWorld, WorkerWorld>({
     async ({ database, provisioned }, use) => use({ database, provisioned, store: storeOf(provisioned.set) }),
     { scope: 'worker' },
   ],
-  start: async ({ database, provisioned }, use) => {
-    const servers: ReferenceServer[] = [];
-    await use(async (options) => {
-      const server = await startServer(database, provisioned, options);
-      servers.push(server);
-      return server;
-    });
-    for (const server of servers) await server.stop();
-  },
+  start: ({ database, provisioned }, use) => starting({ database, provisioned }, use),
 });
+
+/** Starts servers on a database for `use`, and stops them after it. */
+export async function starting(
+  { database, provisioned }: Pick<World, 'database' | 'provisioned'>,
+  use: (start: TestWorld['start']) => Promise<void>,
+): Promise<void> {
+  const servers: ReferenceServer[] = [];
+  await use(async (options) => {
+    const server = await startServer(database, provisioned, options);
+    servers.push(server);
+    return server;
+  });
+  for (const server of servers) await server.stop();
+}
 
 /** Starts a server without sockets on the screenings in memory; `dispatcher` passes requests to it. */
 export async function startInProcess(
@@ -193,6 +199,16 @@ export async function mintToken(
 
 export const screeningsUrl = ({ baseUrl }: Pick<ReferenceTarget, 'baseUrl'>, tenantId: string): string =>
   `${baseUrl}/v1/tenants/${tenantId}/screenings`;
+
+/** The texts of all items of a client's tenant, by default primary's, that a traversal with this query returns. */
+export async function itemsOf(
+  target: ReferenceTarget,
+  query: string,
+  client: TargetClient = target.clients.primary,
+): Promise<string[]> {
+  const token = await mintToken(target, client);
+  return (await walk(`${screeningsUrl(target, client.tenantId)}?${query}`, token)).items;
+}
 
 /** Returns the texts of all items of a traversal in order, and the number of pages. */
 export async function walk(firstUrl: string, token: string): Promise<{ items: string[]; pages: number }> {

@@ -25,46 +25,39 @@ It prints each screening that it collected, one JSON object per line, and exits 
 the whole window, with any other status if it gave up.
 ${EXIT_HELP}`;
 
-const parserOf = () =>
-  command(
-    'certify-client',
-    'Certifies a client of the Screenings Retrieval Service by its behaviour in a series of situations.',
+const parser = command(
+  'certify-client',
+  'Certifies a client of the Screenings Retrieval Service by its behaviour in a series of situations.',
+)
+  .option('--command <command>', 'shell command that runs the client once')
+  .option(
+    '--listen <port>',
+    'prints the values and waits for a client that you start by hand',
+    wholeNumber(1, 65_535),
   )
-    .option('--command <command>', 'shell command that runs the client once')
-    .option(
-      '--listen <port>',
-      'prints the values and waits for a client that you start by hand',
-      wholeNumber(1, 65_535),
-    )
-    .option('--name <text>', 'name of the client in the report (default: the command)')
-    .option('--report-dir <dir>', 'folder of the report', 'reports')
-    .option('--only <situations>', 'names of situations, separated by commas')
-    .option('--concurrency <number>', 'concurrency limit of situations', wholeNumber(1, 16), 4)
-    .option('--timeout <seconds>', 'how long a client may make no progress', wholeNumber(1, 3600), 90)
-    .option('--list', 'prints the situations')
-    .allowExcessArguments(false)
-    .addHelpText('after', ENVIRONMENT);
+  .option('--name <text>', 'name of the client in the report (default: the command)')
+  .option('--report-dir <dir>', 'folder of the report', 'reports')
+  .option('--only <situations>', 'names of situations, separated by commas', selection)
+  .option('--concurrency <number>', 'concurrency limit of situations', wholeNumber(1, 16), 4)
+  .option('--timeout <seconds>', 'how long a client may make no progress', wholeNumber(1, 3600), 90)
+  .option('--list', 'prints the situations')
+  .allowExcessArguments(false)
+  .addHelpText('after', ENVIRONMENT);
 
 /** Returns undefined if help or the list was requested and printed. Throws a UsageError. */
 export function parseArguments(
   argv: readonly string[],
   tell: (text: string) => void = console.log,
 ): Arguments | undefined {
-  const given = parseCommand<Omit<Arguments, 'only'> & { readonly list?: true; readonly only?: string }>(
-    parserOf(),
-    argv,
-  );
-  if (!given) return undefined;
-  const { list, only, ...flags } = given;
-  if (list) {
+  const flags = parseCommand<Arguments & { readonly list?: true }>(parser, argv);
+  if (flags?.list) {
     for (const { name, section, level, title } of SITUATIONS) tell(`${name}  ${level} §${section}  ${title}`);
     return undefined;
   }
-  if ((flags.command === undefined) === (flags.listen === undefined)) {
+  if (flags && (flags.command === undefined) === (flags.listen === undefined))
     throw new UsageError('give --command "…", or --listen PORT for a client that is started by hand');
-  }
-  if (flags.command?.trim() === '') throw new UsageError('--command is empty');
-  return { ...flags, ...(only === undefined ? {} : { only: selection(only) }) };
+  if (flags?.command?.trim() === '') throw new UsageError('--command is empty');
+  return flags;
 }
 
 function selection(text: string): string[] {

@@ -7,11 +7,11 @@ import { temporaryFolder } from '../../engine/files.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report/report.ts';
-import { readPrinted, type Client, type Ended } from './client.ts';
-import { INTERRUPTED, judgePlay, secretsOf, throughout, type Played } from './judge.ts';
+import { readPrinted, type Client } from './client.ts';
+import { INTERRUPTED, judgePlay, secretsOf, throughout } from './judge.ts';
 import { within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
-import type { ClientReport, Rule, SituationResult } from './report.ts';
+import type { ClientReport, SituationResult } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
 import type { Play, Situation } from './situation.ts';
 import { openStage, type Given, realWorld, type World } from './stage.ts';
@@ -31,43 +31,11 @@ export interface Options {
   readonly tell?: (name: string, result?: SituationResult) => void;
 }
 
-type Row = { readonly result: SituationResult; readonly played?: Played };
-
-/** Throws a UsageError if the client cannot be started. */
-export async function certifyClient(client: Client, options: Options): Promise<ClientReport> {
-  await using directory = await temporaryFolder('screenings-client');
-  const startedAt = new Date();
-  const began = performance.now();
-  const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
-  const clientSecret = randomBytes(24).toString('hex');
-  const redactor = createRedactor([clientSecret]);
-  const context = { client, options, directory: directory.path, clientSecret, redactor };
-  const rows = new Map<string, Row>();
-  /** Why no further situation is played. */
-  let obstacle: string | undefined;
-  const put = async (situation: Situation): Promise<void> => {
-    const row = obstacle ? { result: untestedRow(situation, obstacle) } : await play(situation, context);
-    rows.set(situation.name, row);
-  };
-  // A client that fails the plain walk cannot pass any other situation.
-  const first = chosen.find((situation) => situation === SITUATIONS[0]);
-  if (first) await put(first);
-  if (first && rows.get(first.name)!.played?.play.ended.status !== 0 && options.pollingMs > 0)
-    obstacle = `${first.name} must end with exit status 0 first`;
-  const others = chosen.filter((situation) => situation !== first);
-  await mapConcurrently(slowestFirst(others), put, options.concurrency);
-  const played = chosen.flatMap(({ name }) => rows.get(name)!.played ?? []);
-  const results = chosen.map((situation) => withNeed(situation, rows));
-  const situations = [...results, ...(options.only ? [] : throughout(played, redactor))];
-  return {
-    ...verdictOf(situations),
-    kit: options.kit,
-    selection: options.only && chosen.map(({ name }) => name),
-    client: options.name,
-    startedAt: startedAt.toISOString(),
-    durationMs: Math.round(performance.now() - began),
-    situations,
-  };
+/** A situation with its result; `play` is absent if it was not played. */
+interface Row {
+  readonly situation: Situation;
+  readonly result: SituationResult;
+  readonly play?: Play;
 }
 
 interface Context {
@@ -79,21 +47,50 @@ interface Context {
   readonly redactor: Redactor;
 }
 
-const ruleOf = ({ name, section, level, title, lookAt }: Situation): Rule => ({
-  ...{ name, section, level, title, lookAt },
-});
+/** Throws a UsageError if the client cannot be started. */
+export async function certifyClient(client: Client, options: Options): Promise<ClientReport> {
+  await using directory = await temporaryFolder('screenings-client');
+  const startedAt = new Date();
+  const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
+  const clientSecret = randomBytes(24).toString('hex');
+  const redactor = createRedactor([clientSecret]);
+  const context = { client, options, directory: directory.path, clientSecret, redactor };
+  const rows = new Map<string, Row>();
+  const put = async (situation: Situation): Promise<void> =>
+    void rows.set(situation.name, await play(situation, context));
+  // A client that fails the plain walk cannot pass any other situation.
+  const first = chosen.find((situation) => situation === SITUATIONS[0]);
+  const others = chosen.filter((situation) => situation !== first);
+  if (first) await put(first);
+  if (first && rows.get(first.name)!.play?.ended.status !== 0 && options.pollingMs > 0) {
+    const reason = `${first.name} must end with exit status 0 first`;
+    for (const situation of others)
+      rows.set(situation.name, { situation, result: untested(situation, reason) });
+  } else await mapConcurrently(slowestFirst(others), put, options.concurrency);
+  const played = chosen.map(({ name }) => rows.get(name)!);
+  const situations = [
+    ...played.map((row) => withNeed(row, rows)),
+    ...(options.only ? [] : throughout(played, redactor)),
+  ];
+  return {
+    ...verdictOf(situations),
+    kit: options.kit,
+    selection: options.only && chosen.map(({ name }) => name),
+    client: options.name,
+    startedAt: startedAt.toISOString(),
+    durationMs: Date.now() - startedAt.getTime(),
+    situations,
+  };
+}
 
-const untestedRow = (situation: Situation, reason: string): SituationResult => ({
-  ...ruleOf(situation),
-  status: 'untested',
-  reason,
-  failures: [],
-  durationMs: 0,
+const untested = ({ name, section, level, title, lookAt }: Situation, reason: string): SituationResult => ({
+  ...{ name, section, level, title, lookAt },
+  ...{ status: 'untested', reason, failures: [], durationMs: 0 },
 });
 
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
-  if (signal?.aborted) return { result: untestedRow(situation, INTERRUPTED) };
+  if (signal?.aborted) return { situation, result: untested(situation, INTERRUPTED) };
   tell?.(situation.name);
   const began = performance.now();
   try {
@@ -102,7 +99,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
     const { redact, redactDeep, add } = context.redactor;
     for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
-      ...ruleOf(situation),
+      ...untested(situation, ''),
       status,
       reason: reason && redact(reason),
       failures: redactDeep(failures, 'fixed'),
@@ -110,11 +107,11 @@ async function play(situation: Situation, context: Context): Promise<Row> {
       timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
     };
     tell?.(situation.name, result);
-    return { result, played: { situation, play: seen } };
+    return { situation, result, play: seen };
   } catch (error) {
     if (error instanceof UsageError) throw error;
     const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { result: { ...untestedRow(situation, reason), status: 'error' } };
+    return { situation, result: { ...untested(situation, reason), status: 'error' } };
   }
 }
 
@@ -123,15 +120,14 @@ async function perform(
   { client, options, directory, clientSecret }: Context,
 ): Promise<Play> {
   const world = (options.world ?? realWorld)();
-  const staged = situation.stage(world.serverClock);
+  const staged = situation.stage(world.clock);
   await using stage = await openStage(staged, world, clientSecret, options.port);
   const { recorder } = stage;
   const { events } = situation;
   const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
   if (eventsFile) await writeFile(eventsFile, events.map((one) => `${one}\n`).join(''));
   const given: Given = { ...stage.given, events: eventsFile };
-  const ending = new AbortController();
-  const watching = new AbortController();
+  const [ending, watching] = [new AbortController(), new AbortController()];
   const stop = (why: NonNullable<Play['stopped']>): void => ending.abort(why);
   const stopWhenSilent = async (): Promise<void> => {
     while (!watching.signal.aborted) {
@@ -144,17 +140,9 @@ async function perform(
   options.signal?.addEventListener('abort', () => stop('interrupted'), { signal: watching.signal });
   recorder.start();
   if (options.pollingMs > 0) void stopWhenSilent();
-  let ended: Ended;
-  try {
-    ended = await client(given, ending.signal, situation.name, world);
-  } finally {
-    watching.abort();
-  }
+  const ended = await client(given, ending.signal, situation.name, world).finally(() => watching.abort());
   return {
-    given,
-    requests: recorder.requests,
-    tokens: recorder.tokens,
-    ended,
+    ...{ given, ended, requests: recorder.requests, tokens: recorder.tokens },
     printed: readPrinted(ended.stdout ?? ''),
     stopped: ending.signal.reason as Play['stopped'],
     expected: within(staged.screenings, staged.window),
@@ -167,8 +155,7 @@ const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
 const slowestFirst = (situations: readonly Situation[]): Situation[] =>
   [...situations].sort((a, b) => Number(SLOW.test(b.name)) - Number(SLOW.test(a.name)));
 
-function withNeed({ name, needs }: Situation, rows: ReadonlyMap<string, Row>): SituationResult {
-  const { result } = rows.get(name)!;
+function withNeed({ situation: { needs }, result }: Row, rows: ReadonlyMap<string, Row>): SituationResult {
   const needed = needs === undefined ? undefined : rows.get(needs)?.result;
   return result.status === 'pass' && needed?.status === 'untested'
     ? { ...result, status: 'untested', reason: needed.reason ?? '' }

@@ -15,7 +15,7 @@ const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientR
     name: 'a small client',
     kit: { name: 'kit', version: '0' },
     concurrency: 4,
-    pollingMs: 60_000,
+    pollingMs: 0,
     world: fakeWorld,
     ...options,
   });

@@ -178,11 +178,6 @@ function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): Clie
 
 // -- rules that are judged over all situations --------------------------------------------------------
 
-export interface Played {
-  readonly situation: Situation;
-  readonly play: Play;
-}
-
 interface JudgedRule extends Rule {
   readonly judge: (situation: Situation, play: Play) => readonly ClientFailure[];
 }
@@ -262,7 +257,11 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
 }
 
 /** The results of these rules, each kind of finding once; untested if there was no request at all. */
-export function throughout(played: readonly Played[], { redactDeep }: Redactor): SituationResult[] {
+export function throughout(
+  rows: readonly { readonly situation: Situation; readonly play?: Play }[],
+  { redactDeep }: Redactor,
+): SituationResult[] {
+  const played = rows.flatMap(({ situation, play }) => (play ? [{ situation, play }] : []));
   const isSilent = played.every(({ play }) => play.requests.length === 0);
   return RULES.map(({ judge, ...rule }) => {
     const kinds = new Map<string, ClientFailure>();

@@ -80,7 +80,7 @@ export async function openStage(
     tenantId: TENANT,
     ...{ ...window, pageSize, trusted: tlsHost && CERTIFICATE_FILE },
   };
-  const parts = partsOf(given, options, world.serverClock);
+  const parts = partsOf(given, options, world.clock);
   const altered = both(grantingAll, server);
   const service = createService(altered.wrapParts!(parts));
   const played = altered.wrapHandler!(service);
@@ -135,8 +135,6 @@ function partsOf(given: Given, options: StageOptions, clock: Clock): ServicePart
 
 export interface World {
   readonly clock: Clock;
-  /** The same clock, used for waits of the server. */
-  readonly serverClock: Clock;
   readonly fetch: typeof fetch;
   /** `port` 0: any free port. `tlsHost`: serves TLS at that host; the certificate names localhost. */
   listen(port: number, tlsHost?: string): Promise<Listener>;
@@ -147,7 +145,7 @@ export function realWorld(): World {
   const beganMs = Date.now() - performance.now();
   const clock: Clock = { ...systemClock, now: () => beganMs + performance.now() };
   return {
-    ...{ clock, serverClock: clock, fetch },
+    ...{ clock, fetch },
     async listen(port, tlsHost) {
       if (tlsHost !== undefined) return secured(await listen(), tlsHost, port);
       return listen({ port }).catch((error: NodeJS.ErrnoException): never => {

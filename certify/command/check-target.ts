@@ -20,6 +20,7 @@ import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import type { KitOptions } from '../../engine/run/state/context.ts';
 import { sayNoScreenings, windowsOf } from '../../engine/run/walk/survey.ts';
+import { walkOn } from '../../engine/run/walk/walk.ts';
 import { secretsOf, type Target } from '../../engine/target/target.ts';
 import { kitOptions } from '../certify.ts';
 import { visible } from '../render/markup.ts';
@@ -48,8 +49,11 @@ const PAGES_WITHOUT_DATASET = 3;
 const PAGE_SIZE = 100;
 
 /** Fetches the first pages of the window, of the range of the dataset, or of decades. */
-async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange[]; hasEnd: boolean }> {
-  const { baseUrl, window, dataset } = kit.target;
+async function firstPages(
+  kit: Kit,
+  tenantId: string,
+): Promise<{ readonly pages: readonly Exchange[]; readonly hasEnd: boolean }> {
+  const { window, dataset } = kit.target;
   const times = (dataset ?? [])
     .map(({ testTime }) => instant(testTime))
     .filter(isMovable)
@@ -58,18 +62,12 @@ async function firstPages(kit: Kit, tenantId: string): Promise<{ pages: Exchange
     window || times.length === 0
       ? windowsOf(kit).at(-1)!
       : [formatInstant(times[0]!), formatInstant(shift(times.at(-1)!, 1n, 0))];
-  const first = kit.request(tenantId, { from, to, pageSize: PAGE_SIZE });
-  const pages: Exchange[] = [];
-  let url: string | undefined = first.url;
-  while (url !== undefined && pages.length < (dataset ? PAGES : PAGES_WITHOUT_DATASET)) {
-    const page: Exchange = await kit.send({ ...first, url });
-    pages.push(page);
-    // The token must not be sent to another origin.
-    const next: string | undefined = page.status === 200 ? pageOf(page).nextUrl : undefined;
-    url = next?.startsWith(`${new URL(baseUrl).origin}/`) ? next : undefined;
-    if (next === undefined) return { pages, hasEnd: page.status === 200 };
-  }
-  return { pages, hasEnd: false };
+  const query = { from, to, pageSize: PAGE_SIZE };
+  const first = await kit.send(kit.request(tenantId, query));
+  if (first.status !== 200) return { pages: [first], hasEnd: false };
+  const maxPages = dataset ? PAGES : PAGES_WITHOUT_DATASET;
+  const { exchanges, end } = await walkOn(kit, query, first, { maxPages });
+  return { pages: exchanges, hasEnd: end === 'complete' };
 }
 
 /** Contradictions between the target file and the answers, each with possible causes. */

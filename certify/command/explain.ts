@@ -34,46 +34,36 @@ const NEEDS: Readonly<Record<RequirementClass, string>> = {
  * happens, how to fix it). Throws a UsageError.
  */
 export function explain(name: string, columns = 80): string {
+  const part = (label: string, lines: readonly string[]): string[] =>
+    lines.map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
+  const wrapped = (label: string, ...texts: readonly string[]): string[] =>
+    part(
+      label,
+      texts.flatMap((text) => wrap(text, Math.min(110, columns) - 12)),
+    );
   const mistake = MISTAKES.find((one) => one.name === name);
-  if (mistake) return explainMistake(mistake, columns);
+  if (mistake)
+    return [
+      name,
+      ...wrapped('why', mistake.why),
+      ...wrapped('fix', mistake.fix),
+      ...part('right', mistake.right.split('\n')),
+      ...wrapped('breaks', mistake.breaks),
+      '',
+    ].join('\n');
   const found = REQUIREMENTS.find((requirement) => requirement.id === name);
   if (!found) {
     const known = [...REQUIREMENTS.map(({ id }) => id), ...MISTAKES.map((one) => one.name)];
     throw noSuch('--explain', 'requirement and no known mistake', name, known);
   }
-  const tried = [...SPECS, ...PROPERTIES]
-    .filter(({ ids }) => ids.includes(found.id))
-    .map(({ title }) => title);
-  const part = partOf(columns);
+  const tried = [...SPECS, ...PROPERTIES].filter(({ ids }) => ids.includes(found.id));
   return [
     `${found.id}  ${found.level}  §${found.section} ${sectionTitle(found.section)}`,
-    ...part('holds', [found.title]),
-    ...part('class', [`${found.class}: needs ${NEEDS[found.class]}`]),
-    ...part('tried by', tried),
-    ...part('look at', found.lookAt),
-    ...part('run', [commandLine('certify', `--only ${found.id}`)]),
-    '',
-  ].join('\n');
-}
-
-const partOf =
-  (columns: number) =>
-  (label: string, texts: readonly string[]): string[] =>
-    texts
-      .flatMap((text) => wrap(text, Math.min(110, columns) - 12))
-      .map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);
-
-function explainMistake(
-  { name, why, fix, right, breaks }: (typeof MISTAKES)[number],
-  columns: number,
-): string {
-  const part = partOf(columns);
-  return [
-    name,
-    ...part('why', [why]),
-    ...part('fix', [fix]),
-    ...right.split('\n').map((line, index) => `  ${(index ? '' : 'right').padEnd(10)}${line}`),
-    ...part('breaks', [breaks]),
+    ...wrapped('holds', found.title),
+    ...wrapped('class', `${found.class}: needs ${NEEDS[found.class]}`),
+    ...wrapped('tried by', ...tried.map(({ title }) => title)),
+    ...wrapped('look at', ...found.lookAt),
+    ...wrapped('run', commandLine('certify', `--only ${found.id}`)),
     '',
   ].join('\n');
 }

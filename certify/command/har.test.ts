@@ -94,22 +94,34 @@ test('judges an empty body that the server sent', async ({ small }) => {
   expect(failedOf(await judged(await reread(entries))).join()).toContain('2.1-');
 });
 
-test('a recording does not show whether a testTime was corrected, or how a raw + is read', async () => {
-  const tenant = '1b9e2c40-0000-4000-8000-000000000001';
-  const url = `https://api.example/v1/tenants/${tenant}/screenings?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z`;
-  const entries = ['08', '09'].map((hour) => {
-    const item = { id: 1, tenantId: tenant, testTime: `2026-03-01T${hour}:00:00+01:00` };
-    const next = `${url.split('?')[0]}?from=${item.testTime}&to=2026-03-02T01:00:00+01:00&from_id=1`;
-    const text = JSON.stringify({ items: [item], links: { next } });
-    const headers = [
+const TENANT = '1b9e2c40-0000-4000-8000-000000000001';
+const ADDRESS = `https://api.example/v1/tenants/${TENANT}/screenings`;
+
+/** A recorded answer to a request for a page; `a` is the client's token. */
+const entry = (startedDateTime: string, status: number, text: string, { token = 'a', link = '' } = {}) => ({
+  startedDateTime,
+  request: {
+    method: 'GET',
+    url: `${ADDRESS}?from=2026-03-01T00%3A00%3A00Z&to=2026-03-02T00%3A00%3A00Z`,
+    headers: [{ name: 'Authorization', value: `Bearer ${token}` }],
+  },
+  response: {
+    status,
+    headers: [
       { name: 'content-type', value: 'application/json' },
-      { name: 'link', value: `<${next}>; rel="next"` },
-    ];
-    return {
-      startedDateTime: `2026-03-01T${hour}:30:00Z`,
-      request: { method: 'GET', url, headers: [] },
-      response: { status: 200, headers, content: { size: text.length, mimeType: 'application/json', text } },
-    };
+      { name: 'retry-after', value: '1' },
+      { name: 'link', value: link },
+    ],
+    content: { size: text.length, mimeType: 'application/json', text },
+  },
+});
+
+test('a recording does not show whether a testTime was corrected, or how a raw + is read', async () => {
+  const entries = ['08', '09'].map((hour) => {
+    const item = { id: 1, tenantId: TENANT, testTime: `2026-03-01T${hour}:00:00+01:00` };
+    const next = `${ADDRESS}?from=${item.testTime}&to=2026-03-02T01:00:00+01:00&from_id=1`;
+    const text = JSON.stringify({ items: [item], links: { next } });
+    return entry(`2026-03-01T${hour}:30:00Z`, 200, text, { link: `<${next}>; rel="next"` });
   });
   const report = await judged(await reread(entries));
   expect(failedOf(report)).toEqual([]);
@@ -122,24 +134,13 @@ const HTML = '<h1>Service Unavailable</h1>';
 /** A rejection of a gateway, in its own words. */
 const MANY = '{"message":"Too many requests"}';
 
-/** Judges answers that a client got at one address, one a second; `Bearer a` is its token. */
+/** Judges answers that a client got at one address, one a second. */
 async function failedOfAnswers(
   ...answers: readonly (readonly [status: number, text: string, token?: string])[]
 ): Promise<string> {
-  const url =
-    'https://api.example/v1/tenants/1b9e2c40-0000-4000-8000-000000000001/screenings?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z';
-  const entries = answers.map(([status, text, token = 'a'], second) => ({
-    startedDateTime: `2026-03-01T08:30:${String(second).padStart(2, '0')}Z`,
-    request: { method: 'GET', url, headers: [{ name: 'Authorization', value: `Bearer ${token}` }] },
-    response: {
-      status,
-      headers: [
-        { name: 'content-type', value: 'application/json' },
-        { name: 'retry-after', value: '1' },
-      ],
-      content: { size: text.length, mimeType: 'application/json', text },
-    },
-  }));
+  const entries = answers.map(([status, text, token], second) =>
+    entry(`2026-03-01T08:30:${String(second).padStart(2, '0')}Z`, status, text, { token }),
+  );
   return failedOf(await judged(await reread(entries))).join();
 }
 

@@ -1,5 +1,5 @@
 /** Parses the command line of `npm run certify`. Every mistake throws a UsageError of one line. */
-import { Option, type Command } from 'commander';
+import { Option } from 'commander';
 import {
   command,
   EXIT_HELP,
@@ -145,21 +145,19 @@ function conflictsOf(flag: Flag): Flag[] {
 
 for (const flag of FLAGS) flag.conflicts(conflictsOf(flag).map((other) => other.attributeName()));
 
-function parserOf(): Command {
-  const parser = command(
-    'certify',
-    'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
-  );
-  for (const flag of FLAGS) parser.addOption(flag);
-  return parser.allowExcessArguments().addHelpText('after', EXIT_HELP);
-}
+const parser = command(
+  'certify',
+  'Certifies an implementation of the Screenings Retrieval Service; without a target, the reference server.',
+)
+  .allowExcessArguments()
+  .addHelpText('after', EXIT_HELP);
+for (const flag of FLAGS) parser.addOption(flag);
 
 /** The options as commander returns them. */
 type Flags = Omit<Options, 'require'> & { readonly require?: string };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */
 export function parseOptions(argv: readonly string[], env: NodeJS.ProcessEnv): Options | undefined {
-  const parser = parserOf();
   const flags = parseCommand<Flags>(parser, argv);
   if (!flags) return undefined;
   rejectLostFlags(parser.args, flags, env);

@@ -14,19 +14,15 @@ const MOST_MISTAKES = 3;
 /** Returns the causes with at least one failure, most direct first; warnings alone are not a cause. */
 export function diagnose(results: readonly RequirementResult[]): Diagnosis[] {
   const failed = new Set<string>(results.filter(({ status }) => status === 'fail').map(({ id }) => id));
-  const told = results.map((result) => ({
-    ...result,
-    failures: result.failures.filter((one) => !isAcceptedToo(one, result)),
-  }));
-  const served = results.map((result) => ({
-    ...result,
-    failures: result.failures.filter((one) => isAcceptedToo(one, result)),
-  }));
-  return [told, served].flatMap((part) => {
+  return [false, true].flatMap((isAccepted) => {
+    const part = results.map((result) => ({
+      ...result,
+      failures: result.failures.filter((one) => isAcceptedToo(one, result) === isAccepted),
+    }));
     const evidence = evidenceOf(part.filter(({ failures }) => failures.length > 0));
     return causesOf(evidence)
       .filter((findings) => findings.some((id) => failed.has(id)))
-      .map((findings) => diagnosisOf(findings, evidence, part === served ? results : []));
+      .map((findings) => diagnosisOf(findings, evidence, isAccepted ? results : []));
   });
 }
 

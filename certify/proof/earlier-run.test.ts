@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
-import { tokenOf, verifying } from '../../reference-server/faults/bearer.ts';
+import { tokenOf } from '../../reference-server/faults/bearer.ts';
 import { eachItem } from '../../reference-server/faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../../reference-server/http/http.ts';
 import {
@@ -17,6 +17,7 @@ import {
   minting,
   nextQuery,
   onPages,
+  verifying,
   withHeader,
 } from '../../reference-server/run/alter.ts';
 import type { TokenClaims } from '../../reference-server/parts.ts';
@@ -38,13 +39,6 @@ const IDS: RequirementId[] = [
   '4.2-window',
   '4.2-from_id',
 ];
-
-/** Cursors of one process, which another process rejects. */
-const ownCursors = (process: string, otherwise: () => ServiceAnswer): ServerOptions =>
-  both(
-    nextQuery((query) => query.set('cursor', process)),
-    answering(otherwise, (query) => ![null, process].includes(query.get('cursor'))),
-  );
 
 /** Answers requests with tokens that another process minted with an empty page. */
 function onlyOwnTokens(): ServerOptions {
@@ -82,19 +76,10 @@ const FAULTS: readonly (readonly [what: string, id: RequirementId, words: RegExp
       'a token ends after half an hour, whatever its exp says',
       '5-valid-token',
       /200: the token lasts 11\d\d s more.*401.*issued to an earlier run/,
-      {
-        wrapParts: (parts) => ({
-          ...parts,
-          tokens: {
-            ...parts.tokens,
-            mint: (claims) => parts.tokens.mint(claims),
-            verify: async (token, nowSeconds) => {
-              const claims = await parts.tokens.verify(token, nowSeconds);
-              return claims && nowSeconds - claims.iat > 1_800 ? undefined : claims;
-            },
-          },
-        }),
-      },
+      verifying(() => async (token, nowSeconds, real) => {
+        const claims = await real(token, nowSeconds);
+        return claims && nowSeconds - claims.iat > 1_800 ? undefined : claims;
+      }),
     ],
     [
       'a deployment gives some screenings other ids',
@@ -198,38 +183,37 @@ for (const [what, id, words, server] of FAULTS) {
   });
 }
 
-for (const [what, answer, words] of [
+const withCursor = (process: string): ServerOptions => nextQuery((query) => query.set('cursor', process));
+
+/** Answers cursors of another process in its own way. */
+const ownCursors = (otherwise: () => ServiceAnswer): ServerOptions =>
+  both(
+    withCursor('b'),
+    answering(otherwise, (query) => ![null, 'b'].includes(query.get('cursor'))),
+  );
+
+for (const [what, words, later] of [
   [
     'is refused',
-    () => jsonAnswer(400, { code: 'invalid_request' }),
     /200: this next was given \d+ minutes ago.*400/,
+    ownCursors(() => jsonAnswer(400, { code: 'invalid_request' })),
   ],
-  ['is a page without items', emptyPage, /items again|200: this next.*no items/],
-] as const) {
+  ['is a page without items', /items again|200: this next.*no items/, ownCursors(emptyPage)],
+  [
+    'has no next',
+    /4.2-repeatable.*200: this next was given.*no next/,
+    both(
+      withCursor('b'),
+      onPages((answer, query) => {
+        if (query.get('cursor') !== 'a') return answer;
+        const body = String(answer.body).replace(/"links":.*$/, '"links":{}}');
+        return withHeader({ ...answer, body }, 'link', undefined);
+      }),
+    ),
+  ],
+] as const)
   test(`a next of the process before ${what}`, byTurns(what, 6), async ({ small }) => {
-    const { reports } = await twice(small, ownCursors('b', answer), ownCursors('a', answer));
+    const { reports } = await twice(small, later, withCursor('a'));
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(failedOf(reports[1]!).join('\n')).toMatch(words);
   });
-}
-
-test('a next of the process before has no next', byTurns('no next', 6), async ({ small }) => {
-  const later = both(
-    nextQuery((query) => query.set('cursor', 'b')),
-    onPages((answer, query) =>
-      query.get('cursor') === 'a'
-        ? withHeader(
-            { ...answer, body: String(answer.body).replace(/"links":.*$/, '"links":{}}') },
-            'link',
-            undefined,
-          )
-        : answer,
-    ),
-  );
-  const { reports } = await twice(
-    small,
-    later,
-    nextQuery((query) => query.set('cursor', 'a')),
-  );
-  expect(failedOf(reports[1]!).join('\n')).toMatch(/4.2-repeatable.*200: this next was given.*no next/);
-});

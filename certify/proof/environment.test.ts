@@ -2,16 +2,18 @@
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
+import { Transport } from '../../engine/client/transport.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
-import { startServer, type ReferenceServer } from '../../reference-server/run/start.ts';
+import type { ReferenceServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers, authorized, both } from '../../reference-server/run/alter.ts';
+import { answers, both } from '../../reference-server/run/alter.ts';
+import { authorized } from '../../reference-server/faults/bearer.ts';
 import { anySecret } from '../../reference-server/faults/forms.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
 
@@ -42,8 +44,7 @@ for (const [name, cert, host, trusted, words] of [
   ['an expired certificate', EXPIRED, 'localhost', true, /has expired.*NODE_EXTRA_CA_CERTS/],
   ['a certificate of another name', SELF_SIGNED, '127.0.0.1', true, /another name/],
 ] as const) {
-  test(name, async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
+  test(name, async ({ server }) => {
     await using tls = await overTls(server, host, cert);
     const target = { ...(await targetFor(server, 'bare')), baseUrl: tls.origin, authUrl: tls.origin };
     const report = await certified(trusted ? { ...target, ca: cert } : target);
@@ -56,8 +57,7 @@ for (const [member, status] of [
   ['baseUrl', 308],
   ['authUrl', 307],
 ] as const) {
-  test(`reports a ${member} that answers ${status}`, async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
+  test(`reports a ${member} that answers ${status}`, async ({ server }) => {
     const { origin } = new URL(server.baseUrl);
     await using moved = await listen();
     moved.handle(async ({ path }) => ({ status, headers: [['location', `${origin}${path}`]], body: '' }));
@@ -95,8 +95,7 @@ for (const [what, isBroken, verdict] of [
     'non-conformant',
   ],
 ] as [string, Parameters<typeof brokenConnections>[1], Report['verdict']][])
-  test(what, async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
+  test(what, async ({ server }) => {
     await using passing = await brokenConnections(portOf(server), isBroken);
     const target = { ...(await targetFor(server, 'bare')), baseUrl: passing.origin, authUrl: passing.origin };
     const report = await certified(target, ['4.1', '4.2-success', '7.2-no-unprovoked-5xx']);
@@ -158,8 +157,7 @@ function targetBeyondProxy(server: ReferenceServer, scheme = 'http'): Promise<Ta
   });
 }
 
-test('uses the proxy, named with or without a scheme', async ({ small: { database, provisioned } }) => {
-  await using server = await startServer(database, provisioned);
+test('uses the proxy, named with or without a scheme', async ({ server }) => {
   await using proxy = await openProxy(portOf(server));
   const target = await targetBeyondProxy(server);
   const sections = ['2.1', '4.1', '4.2-success', '5-missing', '7.2-no-unprovoked-5xx'];
@@ -171,8 +169,7 @@ test('uses the proxy, named with or without a scheme', async ({ small: { databas
   expect(new Set(proxy.asked)).toEqual(new Set([`${NAME}:${portOf(server)}`]));
 });
 
-test('uses no proxy for NO_PROXY and loopback addresses', async ({ small: { database, provisioned } }) => {
-  await using server = await startServer(database, provisioned);
+test('uses no proxy for NO_PROXY and loopback addresses', async ({ server }) => {
   await using proxy = await openProxy(portOf(server));
   const spared = await withEnvironment({ HTTP_PROXY: proxy.host, NO_PROXY: '.example' }, async () =>
     certified(await targetBeyondProxy(server)),
@@ -194,8 +191,7 @@ for (const [instead, words] of [
 ] as const) {
   for (const scheme of ['http', 'https']) {
     const title = `a proxy that says “${instead}” to ${scheme}`;
-    test(title, byTurns(title), async ({ small: { database, provisioned } }) => {
-      await using server = await startServer(database, provisioned);
+    test(title, byTurns(title), async ({ server }) => {
       await using proxy = await openProxy(portOf(server), instead);
       const report = await withEnvironment(
         { HTTPS_PROXY: proxy.host, HTTP_PROXY: `http://a:b@${proxy.host}` },
@@ -206,6 +202,22 @@ for (const [instead, words] of [
     });
   }
 }
+
+test('a new connection is opened although the target admits one, which is kept', async () => {
+  const limited = createServer((_, response) => response.end());
+  limited.maxConnections = 1;
+  await using address = await listenOn(limited);
+  await using transport = new Transport({ timeoutMs: 2_000 });
+  const send = async (isAlone: boolean): Promise<number> => {
+    const authorization = { kind: 'header', value: 'Bearer a', label: 'a', isAlone } as const;
+    const request = { channel: 'rest', method: 'GET', url: `${address.origin}/`, headers: {} } as const;
+    return (await transport.send({ ...request, authorization }, authorization.value)).status;
+  };
+  expect(await send(false)).toBe(200);
+  // The target may notice the end of the kept connection late.
+  await send(true);
+  expect(await send(true)).toBe(200);
+});
 
 test('what bcrypt and Nimbus accept by default is observed, not judged', async ({ small }) => {
   const lenient = both(

@@ -184,7 +184,9 @@ export async function certifyVariant(
   const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
   // The minimal target contains only what cannot be discovered.
   return await certify(
-    mode === 'full' ? { ...said, ...ingest } : { ...target, issuer: said.issuer, rateLimit: said.rateLimit },
+    mode === 'full'
+      ? { ...said, ...ingest }
+      : { ...target, issuer: said.issuer, rateLimit: said.rateLimit, headers: said.headers },
     { dispatcher: server.dispatcher, ...options },
   );
 }

@@ -12,7 +12,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -99,18 +98,15 @@ async function startGateway(name: Name, port: number, configuration: string): Pr
     },
   };
   for (const until = Date.now() + STARTS_WITHIN_MS; Date.now() < until && child.exitCode === null;) {
-    if (await listens(port)) return gateway;
+    const isListening = await fetch(`http://127.0.0.1:${port}`).then(
+      () => true,
+      () => false,
+    );
+    if (isListening) return gateway;
     await sleep(50);
   }
   await gateway[Symbol.asyncDispose]();
   throw new Error(`${name} does not listen: ${said.trim()}`);
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
-    socket.on('close', () => socket.destroy()).on('connect', () => socket.end());
-  });
 }
 
 /** Debian's nginx.conf with one proxying server; `rate` limits requests per second, with a burst. */

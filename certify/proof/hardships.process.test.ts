@@ -1,10 +1,12 @@
 /** Ctrl-C, a deadline and a full disk end with one clear line, the right exit status and no process left. */
-import { spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@playwright/test';
+import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report/report.ts';
 
@@ -15,8 +17,8 @@ interface Hardship {
   readonly args: (directory: string) => readonly string[];
   /** Sends a signal this long after the first output. */
   readonly signal?: { readonly name: NodeJS.Signals; readonly afterMs: number };
-  /** The maximum file size in kilobytes, which simulates a full disk. */
-  readonly fileKilobytes?: number;
+  /** The maximum size of a file, which simulates a full disk. */
+  readonly fileOctets?: number;
   readonly status: number;
   readonly words: RegExp;
   readonly verdicts: readonly string[];
@@ -52,15 +54,13 @@ const HARDSHIPS: readonly Hardship[] = [
   {
     name: 'no room for the report on the disk',
     args: (directory) => ['--target', join(directory, 'target.json'), ...args(directory)],
-    fileKilobytes: 8,
+    fileOctets: 8192,
     // Nothing was tested; a conformant run whose report cannot be written exits with 4.
     status: 3,
     words: /report\.json.* could not be written: EFBIG/,
     verdicts: [NONE],
   },
 ];
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 for (const hardship of HARDSHIPS)
   test(hardship.name, byTurns(hardship.name, 8), async () => {
@@ -84,27 +84,17 @@ for (const hardship of HARDSHIPS)
   });
 
 /** Runs certify as a user does; `leftOver` is the number of its processes that are still running. */
-async function run({ args, signal, fileKilobytes }: Hardship, directory: string) {
-  const mark = `HARDSHIP=${randomUUID()}`;
-  const command = [process.execPath, '--import', 'tsx', 'certify/main.ts', ...args(directory)];
-  const limit = fileKilobytes === undefined ? '' : `ulimit -f ${fileKilobytes}; `;
-  const child = spawn('sh', ['-c', `${limit}exec env ${mark} "$@"`, 'sh', ...command], {
-    cwd: ROOT,
-    env: { ...process.env, CI: 'true', NO_COLOR: undefined, FORCE_COLOR: undefined },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 1_200_000,
-    killSignal: 'SIGKILL',
+async function run({ args, signal, fileOctets }: Hardship, directory: string) {
+  const mark = randomUUID();
+  const env = { CI: 'true', NO_COLOR: undefined, HARDSHIP: mark };
+  const ended = await runInChild('certify/main.ts', args(directory), env, async (child) => {
+    if (fileOctets) execFileSync('prlimit', [`--pid=${child.pid}`, `--fsize=${fileOctets}`]);
+    if (!signal) return;
+    await Promise.race([child.stdout, child.stderr].map((stream) => once(stream!, 'data')));
+    await sleep(signal.afterMs);
+    child.kill(signal.name);
   });
-  let output = '';
-  let timer: NodeJS.Timeout | undefined;
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      if (signal) timer ??= setTimeout(() => child.kill(signal.name), signal.afterMs);
-    });
-  const status = await new Promise<number | null>((done) => child.once('close', done));
-  clearTimeout(timer);
-  return { status, output, leftOver: await countMarked(mark) };
+  return { ...ended, leftOver: await countMarked(`HARDSHIP=${mark}`) };
 }
 
 /** Works only on Linux. */

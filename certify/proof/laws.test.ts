@@ -124,14 +124,6 @@ const MINIMAL: readonly Minimal[] = [
     words: /^item \d+ at .* is missing (after item \d+|at the beginning)/,
   },
   {
-    fault: 'the cursor compares the id with >=',
-    pageSize: 1,
-    itemsAtMost: 5,
-    // The second where the case begins with an item's own cursor.
-    words: /^(page 2 repeats item \d+|item \d+ at .* is not expected at position 1)/,
-  },
-  { fault: 'from compared with >', pageSize: 1, itemsAtMost: 5, words: /is missing at the beginning/ },
-  {
     // Five pages of seven and two neighbours after them; the server treats a repeated cursor as deep.
     fault: 'two items are swapped after the fifth page of size 7',
     pageSize: 7,

@@ -1,9 +1,9 @@
-/** Faults hide each other rarely: a server with many faults fails the requirements of nearly all of them. */
-import { FULL } from '../../fixtures/own-tests/tiers.ts';
+/** Faults hide each other rarely: a server with many faults fails the requirements of nearly all of them, as separate causes. */
+import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { expect } from '@playwright/test';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { test } from '../../reference-server/testing.ts';
+import { test, type World } from '../../reference-server/testing.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { requirement } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
@@ -75,6 +75,14 @@ const missedOf =
       return status === expected ? [] : [`${fault.name}: ${id} is ${status}`];
     });
 
+async function certified(world: World, faults: readonly Fault[]): Promise<Report> {
+  const { server = {}, target } = combined(faults);
+  return await certifyServer(world, server, 'full', {
+    ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },
+    change: (given) => target?.(given) ?? given,
+  });
+}
+
 for (const names of [FIRST_VERSION, SECOND_VERSION])
   test(
     `finds nine of ten faults of a version with ${names.length} mistakes in one run`,
@@ -82,12 +90,37 @@ for (const names of [FIRST_VERSION, SECOND_VERSION])
     async ({ small }) => {
       test.setTimeout(200_000);
       const faults = names.map(faultNamed);
-      const { server = {}, target } = combined(faults);
-      const report = await certifyServer(small, server, 'full', {
-        ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },
-        change: (given) => target?.(given) ?? given,
-      });
-      const missed = faults.flatMap(missedOf(report));
+      const missed = faults.flatMap(missedOf(await certified(small, faults)));
       expect(missed.length, missed.join(', ')).toBeLessThanOrEqual(faults.length / 10);
     },
   );
+
+/** What a first version on a web framework does: each has a requirement of its own. In order of wrapping. */
+const OF_A_FRAMEWORK = [
+  'reads a pageSize up to its first letter',
+  'a malformed time is invalid_request',
+  'reduces a pageSize beyond 1000 to 1000',
+  'a 401 has another code',
+  'ids beyond 2^53 are strings',
+  'next names another default page size',
+  'a tenant that is not onboarded gets an empty page',
+  'expires_in is a string',
+  'aud is missing',
+  'token responses lack Cache-Control',
+  'reads the last of two different values',
+  'a wrong secret is 400',
+  'ignores grant_type',
+  'grants screenings.read for every scope',
+  'next is null on the last page',
+  'the Link header is missing',
+];
+
+for (const [row, count] of [OF_A_FRAMEWORK.length, 8].entries()) {
+  const title = `reports each of ${count} mistakes of a first version as a cause of its own`;
+  test(title, byTurns('causes', 6, row), async ({ small }) => {
+    test.setTimeout(200_000);
+    const faults = OF_A_FRAMEWORK.slice(-count).map(faultNamed);
+    const roots = (await certified(small, faults)).diagnosis.map(({ root }) => root);
+    expect(faults.flatMap(tripped).filter((id) => !roots.includes(id))).toEqual([]);
+  });
+}

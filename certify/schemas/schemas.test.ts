@@ -25,8 +25,6 @@ const SCHEMAS: Readonly<Record<string, () => object>> = {
 const schemaText = (name: string): string => `${JSON.stringify(SCHEMAS[name]!(), null, 2)}\n`;
 
 const folder = import.meta.dirname;
-const validator = (name: string) =>
-  new Ajv2020({ strict: false, validateFormats: false }).compile(SCHEMAS[name]!());
 
 for (const name of Object.keys(SCHEMAS)) {
   test(`${name} equals the definition (UPDATE_SCHEMAS=1 updates it)`, async () => {
@@ -35,17 +33,10 @@ for (const name of Object.keys(SCHEMAS)) {
   });
 }
 
-test('the schema of a target file rejects unknown members', () => {
-  const valid = validator('target.schema.json');
-  const clients = { primary: { clientId: 'a', clientSecret: '${S}' } };
-  const target = { $schema: 'x', baseUrl: 'http://a', authUrl: 'http://b', clients };
-  expect(valid(target)).toBe(true);
-  expect(valid({ ...target, bseUrl: '' })).toBe(false);
-  expect(valid({ ...target, clients: {} })).toBe(false);
-});
-
 test('a report is valid by the schema of report.json', () => {
-  const valid = validator('report.schema.json');
+  const valid = new Ajv2020({ strict: false, validateFormats: false }).compile(
+    SCHEMAS['report.schema.json']!(),
+  );
   for (const report of [sampleReport(), conformantReport(), incompleteReport()]) {
     const written: unknown = JSON.parse(JSON.stringify(report));
     expect(valid(written), JSON.stringify(valid.errors)).toBe(true);

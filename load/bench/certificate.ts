@@ -87,8 +87,7 @@ async function secondsOf(work: Promise<void>): Promise<number> {
 }
 
 async function readAll(target: Target): Promise<void> {
-  const { clientId, clientSecret } = target.clients.primary;
-  const headers = { authorization: `Bearer ${await mint(target, clientId, clientSecret)}` };
+  const headers = { authorization: `Bearer ${await mint(target)}` };
   let url: string | undefined = pageUrl(target.baseUrl, TENANTS.primary, ALL);
   while (url !== undefined) {
     const { body }: Dispatcher.ResponseData = await request(url, { headers });

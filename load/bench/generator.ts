@@ -24,11 +24,10 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   await using running = await startReference(['--screenings', String(SCREENINGS)], { tell });
   const { baseUrl, authUrl, clients } = running.target as unknown as Target;
   const reached = { baseUrl, authUrl, clients: { primary: clients.primary } };
-  const { clientId, clientSecret } = clients.primary;
   const session = await openSession(k6, reached, { pageSize: PAGE_SIZE });
   const env = {
     URL: pageUrl(baseUrl, TENANTS.primary, { ...session.prepared.base.window, pageSize: PAGE_SIZE }),
-    TOKEN: await mint(session.prepared.target, clientId, clientSecret),
+    TOKEN: await mint(session.prepared.target),
     DURATION: `${SECONDS}s`,
     RATE: String(RATE),
   };

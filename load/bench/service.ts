@@ -76,14 +76,14 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
   const contender = new URL('contender.ts', import.meta.url);
   await using peers = await startChild(contender, [database.url, TENANTS.primary]);
   const port = Number(new URL(target.baseUrl).port);
-  const { primary, secondTenant } = target.clients;
+  const { primary } = target.clients;
 
-  async function own(client: Credentials, tenantId: string, some: readonly Cursor[]) {
-    const token = await mint(target, client.clientId, client.clientSecret);
+  async function own(client: 'primary' | 'secondTenant', some: readonly Cursor[]) {
+    const token = await mint(target, client);
     return (size: number): Measure => {
       const request = ({ at, id }: Cursor): string => {
         const query = { from: instantOf(at), to: '9000-01-01T00:00:00Z', pageSize: size, fromId: BigInt(id) };
-        return get(pageUrl('', tenantId, query), token);
+        return get(pageUrl('', TENANTS[client], query), token);
       };
       return () => measureThroughput(port, () => request(pick(some)), SECONDS);
     };
@@ -95,10 +95,10 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
   };
   const ordered = [...cursors].sort((a, b) => a.offset - b.offset);
   const tenth = Math.ceil(ordered.length / 10);
-  const all = await own(primary, TENANTS.primary, cursors);
-  const begin = await own(primary, TENANTS.primary, ordered.slice(0, tenth));
-  const end = await own(primary, TENANTS.primary, ordered.slice(-tenth));
-  const small = await own(secondTenant!, TENANTS.secondTenant, smallCursors);
+  const all = await own('primary', cursors);
+  const begin = await own('primary', ordered.slice(0, tenth));
+  const end = await own('primary', ordered.slice(-tenth));
+  const small = await own('secondTenant', smallCursors);
 
   async function pageRows(size: number): Promise<Row[]> {
     const kinds = ['bare', 'offset', 'first', 'constant'];

@@ -3,6 +3,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { Found } from '../estimate/figures.ts';
 import { bisect, linesOf, median } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
@@ -72,9 +73,12 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     },
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
+  const unreliable = objections(result, [figure, result.capacity?.perServer ?? []].flat());
   const warnings = linesOf(
-    ...objections(result, figure),
+    ...unreliable,
     ...planned.warnings,
+    (result.tenants ?? flags.pollFrom ?? flags.tokenFrom) !== undefined &&
+      'compares costs by latencies, which include the network: measured far away, tokens and screenings look too cheap',
     flags.tokenFrom === undefined &&
       'assumes that a token call costs as much as a page: measure it and give --token-from',
     result.capacity &&
@@ -93,29 +97,33 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);
-  if (planned.carried === undefined || objections(result, figure).length > 0) return EXIT.void;
+  if (planned.carried === undefined || unreliable.length > 0) return EXIT.void;
   return planned.carried ? EXIT.held : EXIT.broken;
 }
 
-/** Why the measured figure is unreliable. */
-const objections = (result: LoadResult, figure: { confirmed: boolean; unconfirmed?: string }): string[] =>
+/** Why the measured figures are unreliable. */
+export const objections = (result: LoadResult, figures: readonly Confirmed[]): string[] =>
   linesOf(
-    !figure.confirmed && `the capacity is not confirmed (${figure.unconfirmed}), so the plan is unreliable`,
+    ...figures.map(
+      ({ confirmed, unconfirmed }) =>
+        !confirmed && `the capacity is not confirmed (${unconfirmed}), so the plan is unreliable`,
+    ),
     !result.conformant &&
       `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
   );
 
+type Confirmed = Pick<Found, 'confirmed' | 'unconfirmed'>;
+
 /** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;
 
-function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number): Measured {
-  const quota = figure.limitedBy === 'quota';
+export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number): Measured {
   const all = figure.perServer ?? figure;
-  const isShared = all.requestsPerSecond < SHARED * figure.requestsPerSecond;
+  const isShared = all !== figure && all.requestsPerSecond < SHARED * figure.requestsPerSecond;
   const server =
-    !quota || all.limitedBy === 'saturation'
+    all.limitedBy === 'saturation'
       ? 'capacity'
-      : all !== figure && all.limitedBy === 'quota' && isShared
+      : all.limitedBy === 'quota' && isShared
         ? 'quota'
         : 'at-least';
   const steps = all.steps.filter((step) => !step.void && step.p50Ms > 0);
@@ -126,7 +134,8 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
     server,
     saturation,
     workers: Math.max(1, Math.round((saturation * (idleMs(steps) || 0)) / 1000)),
-    clientQuota: quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
+    clientQuota:
+      figure.quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
     pageSize: result.pageSize,
     p99Ms: figure.slo.p99Ms,
     of: 'pages',
@@ -135,9 +144,9 @@ function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number
 }
 
 /** Converts measured polls of tenants to pages. */
-function measuredByTenants(
+export function measuredByTenants(
   result: LoadResult,
-  { alone, beside, pollSeconds, slo }: TenantsFigure,
+  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
   replicas: number,
 ): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
@@ -148,6 +157,7 @@ function measuredByTenants(
     limitedBy: alone.limitedBy,
     // A quota was shared by the few clients of the measurement; whether the tenants share one is unknown.
     server: alone.limitedBy === 'saturation' ? 'capacity' : 'at-least',
+    clientQuota: alone.quota && clients === 1 ? { perSecond } : undefined,
     saturation,
     workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
     pageSize: result.pageSize,

@@ -4,6 +4,7 @@ import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
+import { recoveryOf } from '../scenarios/arrivals.ts';
 import { growthOf } from '../scenarios/chaos.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
@@ -157,4 +158,17 @@ test('judges a share by significance instead of a quantile of few samples', () =
   expect(shareVerdict(2, 32, 0.001)).toBe('breaks');
   // Four times the SLO's error rate is excluded with 90 % by 575 answers without an error, and not by 500.
   expect([500, 600].map((answers) => excludesErrors(0, answers, SLO))).toEqual([false, true]);
+});
+
+test('spike: a target that rejects everything after the spike has not recovered', () => {
+  const after = (status: number, untilMs: number) => {
+    const samples = Array.from({ length: 600 }, (_, index) => ({
+      ...({ kind: 'arrival', dueMs: index * 100, latencyMs: 5, serviceMs: 5, schedulerLagMs: 0 } as const),
+      status: index * 100 >= 30_000 && index * 100 < untilMs ? status : 200,
+    }));
+    return recoveryOf(samples, 60, SLO);
+  };
+  expect(after(429, 60_000)).toMatchObject({ isNormal: false, lost: 0 });
+  expect(after(429, 45_000)).toMatchObject({ isNormal: true, recoveredMs: 4905 });
+  expect(after(503, 45_000)).toMatchObject({ isNormal: true, lost: 150 });
 });

@@ -166,6 +166,8 @@ test(OUT, byTurns(OUT), async () => {
   const metrics = join(at.directory, 'metrics.json');
   const flags = ['--duration', '1s', '--rate', '10', '--slo-p99', '5000', '--out', `json=${metrics}`];
   expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);
+  const { findings } = await at.result('smoke');
+  expect(findings.map(({ id }) => id)).toContain('4.2-r4-order');
   const text = await readFile(metrics, 'utf8');
   expect(text).toContain('"requirement":"4.2-r4-order"');
   expect(text).not.toContain('c0ffee');

@@ -1,8 +1,8 @@
 /** Traverses windows, one VU per traversal, and records the latency of every page. `paging` runs it. */
-import { check, sleep } from 'k6';
+import { check } from 'k6';
 import exec from 'k6/execution';
 import { depthShape, LEAST_PAGES, pairedAt, type DeepPage } from '../estimate/depth.ts';
-import type { Client, PageRequest, Sent } from './lib/client.ts';
+import type { Client, PageRequest } from './lib/client.ts';
 import { readConfig, served, thresholdsOf, type Walk } from './lib/config.ts';
 import { parseQuery } from './lib/judge.ts';
 import { write } from './lib/record.ts';
@@ -32,18 +32,7 @@ export const setup = (): SetupData => runSetup(config);
 const walksOf = ({ window }: SetupData): readonly Walk[] =>
   config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
-const LONGEST_WAIT_S = 60;
 let client: Client | undefined;
-
-/** Requests a page, and retries after a 429 for a while: this scenario measures the cost of pages. */
-function read(by: Client, pageRequest: PageRequest): Sent {
-  const untilMs = Date.now() + 2 * LONGEST_WAIT_S * 1000;
-  for (;;) {
-    const sent = by.fetchPage(pageRequest, Date.now(), true);
-    if (sent.status !== 429 || Date.now() > untilMs) return sent;
-    sleep(Math.min(LONGEST_WAIT_S, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
-  }
-}
 
 export default function (data: SetupData): void {
   const iteration = exec.scenario.iterationInTest;
@@ -54,10 +43,10 @@ export default function (data: SetupData): void {
   let pageRequest: PageRequest | undefined = pageFrom(walk.from);
   for (let depth = 0; pageRequest && depth < walk.maxPages; depth += 1) {
     const { from = walk.from } = parseQuery(pageRequest.url);
-    const first = (): number => read(own, pageFrom(from)).serviceMs;
+    const first = (): number => own.fetchPatiently(pageFrom(from)).serviceMs;
     const paired = walk.paired ? pairedAt(depth) : undefined;
     let firstMs = paired === 'deep-last' ? first() : undefined;
-    const sent = read(own, pageRequest);
+    const sent = own.fetchPatiently(pageRequest);
     if (paired && sent.status === 200) firstMs ??= first();
     const { status } = sent;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;

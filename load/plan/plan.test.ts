@@ -1,9 +1,15 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
 import { expect, test } from '@playwright/test';
-import { pricesBy } from '../commands/plan.ts';
+import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
+import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, workOf } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
-import { simulatePolls } from './simulate.ts';
+import { poissonArrivals, randomSource } from '../estimate/random.ts';
+import type { K6Run } from '../run/k6-run.ts';
+import type { Session } from '../run/session.ts';
+import { carried, summaryLines } from '../scenarios/tenants.ts';
+import { OPTIONS } from '../zoo/setting.ts';
+import { servePolls, simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
   limitedBy: 'saturation',
@@ -158,4 +164,83 @@ test('computes the time to catch up after an outage', () => {
   const { catchUpSeconds, peakRequestsPerSecond } = planned({ screeningsPerDay: 6000, tokenPrice: 1 });
   // 250 screenings each: three pages and a token.
   expect(catchUpSeconds!).toBeCloseTo((200 * 4) / (95 - peakRequestsPerSecond), 0);
+  // Beyond a lower bound, nothing is known.
+  const beyond = (server: Measured['server']) => planned({ tenants: 9000 }, { server }).catchUpSeconds;
+  expect([beyond('at-least'), beyond('capacity')]).toEqual([undefined, null]);
+});
+
+/** A capacity as load-capacity.json has it. */
+const figure = (more: Partial<CapacityFigure>): CapacityFigure => ({
+  ...{ requestsPerSecond: 100, interval: [95, 105], limitedBy: 'saturation', basis: 'bisection' },
+  ...{ confirmed: true, gotFaster: false, watchedSeconds: 300, samples: 9000, steps: [], clients: 1 },
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  ...more,
+});
+const QUOTA = { perSecond: 100, error: 0.05, settled: true, releases: 3 };
+const LOAD = {
+  slo: { p99Ms: 500, errorRate: 0.001 },
+  pageSize: 100,
+  seed: 1,
+  timeoutSeconds: 10,
+  maxVUs: 2000,
+};
+const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: LOAD.slo };
+const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
+
+test('takes a figure for what it is: a capacity, a quota or a lower bound', () => {
+  const of = (more: Partial<CapacityFigure>) => measuredBy(result, figure(more), 1);
+  expect(of({}).server).toBe('capacity');
+  expect(of({ limitedBy: 'none-found', basis: 'highest-tried' }).server).toBe('at-least');
+  expect(of({ limitedBy: 'quota', basis: 'quota', quota: QUOTA }).clientQuota).toMatchObject({
+    perSecond: 95,
+  });
+  // A number of concurrent requests, or a rate that met no ban, is no quota of a client.
+  for (const other of [{ concurrencyLimit: 20 }, { banSeconds: 30 }])
+    expect(of({ limitedBy: 'quota', ...other })).toMatchObject({
+      server: 'at-least',
+      clientQuota: undefined,
+    });
+  const perServer = figure({ confirmed: false, unconfirmed: 'too few answers' });
+  expect(objections(result, [figure({ limitedBy: 'quota' }), perServer])).toHaveLength(1);
+  const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
+  expect(rejected.limitedFirstBy).toContain('429');
+  expect(rejected.steps.join()).toContain('at least');
+});
+
+test('the price of a screening follows from pages that waited for little else', async () => {
+  let runs = 0;
+  const tryArrivals: Session['tryArrivals'] = async (_script, rate, seconds, { tenants }) => {
+    const moments = poissonArrivals((runs += 1), rate, seconds);
+    const polls = moments.map((atMs) => ({ atMs, pages: 1 }));
+    const beside = { tokensPerPoll: 0, tokenPrice: 1, backfills: tenants!.backfills, backfillWork: 5 };
+    const { pollMs, backfillMs } = servePolls(1, 10, polls, beside, randomSource(runs));
+    const samples = moments.map((dueMs, index) => {
+      const latencyMs = pollMs[index]!;
+      return {
+        kind: 'arrival',
+        dueMs,
+        latencyMs,
+        serviceMs: latencyMs,
+        status: 200,
+        schedulerLagMs: 0,
+      } as const;
+    });
+    const page = { kind: 'page', walk: 0, depth: 0, items: 1000, status: 200 } as const;
+    return { samples, run: { records: backfillMs.map((ms) => ({ ...page, ms })) } as unknown as K6Run };
+  };
+  const { signal } = new AbortController();
+  const session = { settings: LOAD, tell: () => {}, tryArrivals, signal };
+  const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
+  const [alone, beside] = [await carried(session, options, 0), await carried(session, options, 1)];
+  const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
+  const work = workOf(1, 1000, pricesBy(alone, measured.backfillWork, 100));
+  expect(Math.abs(work / 5 - 1)).toBeLessThan(0.25);
+
+  // The quota of a single client is one for a plan, too.
+  const limited = { ...alone, limitedBy: 'quota', quota: QUOTA } as const;
+  const of = (clients: number) => measuredByTenants(result, { ...TENANTS, clients, alone: limited }, 1);
+  expect(of(1).clientQuota!.perSecond).toBeCloseTo(limited.interval[0] / 60);
+  expect(of(2).clientQuota).toBeUndefined();
+  const open = { ...beside, tenants: 0, confirmed: false, unconfirmed: 'no page of a back-fill was served' };
+  expect(summaryLines({ ...TENANTS, alone, beside: open })[0]).toMatch(/; an undecided number while one/);
 });

@@ -118,7 +118,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const missedPages = meanPages(outageScreenings, pageSize);
   const missedWork = workOf(missedPages, outageScreenings, assumed);
   const waiting = tenants * (missedWork + assumed.tokenPrice);
-  const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : Infinity;
+  const isLowerBound = measured.server === 'at-least';
+  const never = isLowerBound ? undefined : Infinity;
+  const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : never;
 
   const { costPerReplica } = assumed;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
@@ -148,8 +150,10 @@ export function plan(measured: Measured, assumed: Assumptions) {
       ? 'the shared quota of all clients, which more replicas do not raise'
       : perClient
         ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
-        : measured.limitedBy === 'none-found' || !scales
-          ? noLimit
+        : !scales
+          ? measured.limitedBy === 'quota'
+            ? 'answers 429, which may limit each client, or all of them whatever the replicas'
+            : noLimit
           : !canKeepSlo
             ? `the latency of single ${measured.of}, which more replicas do not shorten`
             : p99Seconds >= slo && utilisation <= 1
@@ -169,7 +173,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
     waits: shares(alone),
     waitsBesideBackfill: shares(beside),
     /** A lower bound if the servers' capacity is unknown; absent if the client's quota is, too. */
-    backfillSeconds: backfillSeconds === undefined ? undefined : finite(backfillSeconds),
+    backfillSeconds: finite(backfillSeconds),
     egressGbPerMonth,
     /** Load at the peak after a change of one habit, as a share of the present load. */
     levers,
@@ -177,9 +181,9 @@ export function plan(measured: Measured, assumed: Assumptions) {
     spreadNeededSeconds,
     /** Absent if a quota or the latency of a lone poll is the limit, which replicas do not change. */
     replicas: replicas && replicas + assumed.spare,
-    /** Time to catch up after an outage; null if never. */
+    /** Time to catch up after an outage; null if never, absent if unknown. */
     catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants for the measured replicas, within SLO and capacity. */
+    /** The most tenants for the measured replicas, within SLO and capacity; at least so many if that is a lower bound. */
     tenantsAtMost,
     limitedFirstBy,
     years,
@@ -218,7 +222,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
               `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
           ]
         : []),
-      `at most ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
+      `${isLowerBound ? 'at least' : 'at most'} ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
       `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [
@@ -248,10 +252,14 @@ export function plan(measured: Measured, assumed: Assumptions) {
   };
 }
 
-const finite = (value: number): number | null => (Number.isFinite(value) ? value : null);
+const finite = <Figure extends number | undefined>(value: Figure): Figure | null =>
+  value === undefined || Number.isFinite(value) ? value : null;
 const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];
 const shares = (waits: Waits): Record<string, number | null> =>
   Object.fromEntries(SHARES.map((share) => [String(share), finite(waits.quantile(share))]));
 const quantilesText = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
-const seconds = (value: number): string => (Number.isFinite(value) ? `${show(value)} s` : 'never');
+function seconds(value: number | undefined): string {
+  if (value === undefined) return 'an unknown time';
+  return Number.isFinite(value) ? `${show(value)} s` : 'never';
+}

@@ -55,13 +55,14 @@ export function simulatePolls(
   const seconds = (pollsOfAll / tenants) * poll;
   return {
     quantile: (share) => quantile(waits, share) / 1000,
-    backfilled: served.backfillPages / seconds,
+    backfilled: served.backfillMs.length / seconds,
   };
 }
 
 /**
  * Serves the polls page after page, with exponential service times of mean pageMs. A token request follows a poll;
- * back-fills request pages until the last poll. Returns the latencies of the polls in their order, and of the pages.
+ * back-fills request pages until the last poll. Returns the latencies of the polls in their order, and of their pages and
+ * those of the back-fills.
  */
 export function servePolls(
   workers: number,
@@ -75,7 +76,11 @@ export function servePolls(
     .map(({ atMs, pages }, poll) => ({ atMs, poll, pages }))
     .sort((a, b) => a.atMs - b.atMs);
   const [startMs, endMs] = [arrivals[0]?.atMs ?? 0, arrivals.at(-1)?.atMs ?? 0];
-  const served = { pollMs: new Float64Array(polls.length), pageMs: [] as number[], backfillPages: 0 };
+  const served = {
+    pollMs: new Float64Array(polls.length),
+    pageMs: [] as number[],
+    backfillMs: [] as number[],
+  };
   // The next page of polls and back-fills in progress, in descending order of time.
   const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: Infinity }));
   for (let next = 0; ;) {
@@ -85,8 +90,7 @@ export function servePolls(
     const { atMs, poll, pages } = one;
     const price = poll < 0 ? backfillWork : pagePrice;
     const doneMs = queue.finishAt(atMs, exponential(random, pageMs * price));
-    if (poll < 0) served.backfillPages += 1;
-    else served.pageMs.push(doneMs - atMs);
+    (poll < 0 ? served.backfillMs : served.pageMs).push(doneMs - atMs);
     const nextMs = poll < 0 ? Math.max(doneMs, atMs + backfillGapMs) : doneMs;
     if (poll < 0 ? nextMs < endMs : pages > 1)
       insertDescending(open, { atMs: nextMs, poll, pages: pages - 1 });

@@ -7,7 +7,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
 import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
-import { between, confirmation, number, perSecond, quantiles } from './format.ts';
+import { between, confirmation, perSecond, predictionText, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
@@ -45,7 +45,7 @@ const STEP_RETRIES = 1;
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
-  session: Session,
+  session: Pick<Session, 'settings' | 'tell' | 'tryArrivals' | 'signal'>,
   { startRate, maxRate, thoroughness, at }: ScenarioOptions,
   over: (rate: number) => Partial<LoadConfig>,
   script: string,
@@ -74,7 +74,7 @@ export async function searchRate(
 
 const LIMITING_FACTORS: Readonly<Record<Found['limitedBy'], string>> = {
   quota: 'the rate limit (429)',
-  saturation: 'saturation (answers become slow)',
+  saturation: 'saturation (answers become slow or fail)',
   'none-found': 'none up to the highest tested rate',
 };
 
@@ -83,9 +83,7 @@ function summaryLines(figure: CapacityFigure): string[] {
   const { watchedSeconds, concurrencyLimit, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
   const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
-  const predicted =
-    prediction &&
-    `${number(prediction.asPredicted)} of ${number(prediction.requests)} as predicted in ${prediction.seconds} s at ${perSecond(prediction.requestsPerSecond)}: ${prediction.what}`;
+  const predicted = prediction && predictionText(prediction);
   if (figure.basis === 'one-rate') {
     const { offered } = figure.steps[0]!;
     const known = requestsPerSecond > 0 ? 'yes' : 'no';
@@ -118,7 +116,7 @@ function summaryLines(figure: CapacityFigure): string[] {
     banSeconds !== undefined &&
       `a request beyond the limit starts a ban: for about ${banSeconds.toFixed(0)} s everything is rejected; higher rates were not tried for long`,
     collapse &&
-      `overload reduces the throughput: from ${perSecond(collapse.from)} on it answers ${perSecond(collapse.answersPerSecond)}, and recovers only below that rate`,
+      `overload reduces the throughput: at ${perSecond(collapse.from)} it answers ${perSecond(collapse.answersPerSecond)}`,
     figure.gotFaster &&
       `the target became faster during the ${watchedSeconds} s of load: the result is for its final state`,
     ...(figure.perServer ? summaryLines(figure.perServer) : []),

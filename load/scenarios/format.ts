@@ -1,5 +1,6 @@
 /** Formats figures for the summary, the tables and the plots. */
 import { number } from '../../certify/render/results.ts';
+import type { Prediction } from '../estimate/figures.ts';
 import { ascending, quantile } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 import { VoidRun } from '../run/session.ts';
@@ -20,6 +21,15 @@ export const between = ([low, high]: readonly [number, number], show: (end: numb
 
 export const confirmation = ({ confirmed, unconfirmed }: { confirmed: boolean; unconfirmed?: string }) =>
   confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
+
+export const predictionText = ({
+  asPredicted,
+  requests,
+  seconds,
+  requestsPerSecond,
+  what,
+}: Prediction): string =>
+  `${number(asPredicted)} of ${number(requests)} as predicted in ${seconds} s at ${perSecond(requestsPerSecond)}: ${what}`;
 
 /** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>

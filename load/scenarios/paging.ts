@@ -4,6 +4,7 @@ import { type DepthFinding, depthShape, LEAST_PAGES, type WindowPair } from '../
 import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
+import type { Window } from '../k6/lib/window.ts';
 import type { LoadResult } from '../result.ts';
 import { type Session, VoidRun } from '../run/session.ts';
 import type { Scenario, ScenarioOptions } from './flags.ts';
@@ -31,12 +32,16 @@ export const paging: Scenario = {
 type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages'>;
 
 async function judgeDepth(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
-  let depth = await measure(session, options);
+  const read: ReadWalks = (walks, vus) => walk(session, walks, vus);
+  const { window } = session.prepared.base;
+  let depth = await measureDepth(read, window, options, session.tell);
   // A single measurement may be noise, so the shape must be reproduced.
   if (!depth.flat) {
     session.tell(`  ${depth.shape}: measuring again`);
-    const again = await measure(session, options);
+    const again = await measureDepth(read, window, options, session.tell);
     if (again.flat) depth = again;
+    else if (again.shape !== depth.shape)
+      throw new VoidRun(`two measurements differ: ${depth.shape}, then ${again.shape}`);
   }
   const tables = options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
@@ -59,29 +64,32 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
   };
 }
 
-async function measure(
-  session: Session,
+/** Reads the pages of the walks with this many connections; default one. */
+export type ReadWalks = (walks: readonly Walk[], vus?: number) => Promise<readonly PageRecord[]>;
+
+export async function measureDepth(
+  read: ReadWalks,
+  window: Window,
   { pageSize, maxPages = DEEPEST }: PagingOptions,
+  tell: (line: string) => void = () => {},
 ): Promise<DepthFinding & { readonly rows: number }> {
-  const { from, to } = session.prepared.base.window;
   // Before any short window, so that no plan for short windows is cached.
-  const pages = await walk(session, [{ label: 'all', from, to, pageSize, maxPages, paired: true }], 1);
+  const pages = await read([{ label: 'all', ...window, pageSize, maxPages, paired: true }]);
   if (pages.length < LEAST_PAGES)
     throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
-  session.tell(
-    `  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`,
-  );
+  tell(`  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`);
   const span = Math.min(1, (SHORT_PAGES * pageSize) / Math.max(1, rows));
   const once = { pageSize, maxPages: 1 };
+  const { to } = window;
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
-    const walks = slices(session, span, count, { label: 'short', ...once }).flatMap((short, index) => {
+    const walks = slices(window, span, count, { label: 'short', ...once }).flatMap((short, index) => {
       const both = [short, { ...short, label: 'long', to }];
       return index % 2 === 0 ? both : both.reverse();
     });
-    const read = await walk(session, walks, 1);
+    const seen = await read(walks);
     const msOf = (label: string, index: number): number =>
-      read.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index)?.ms ?? NaN;
+      seen.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index)?.ms ?? NaN;
     return Array.from({ length: count }, (_, index) => ({
       shortMs: msOf('short', index),
       longMs: msOf('long', index),
@@ -90,25 +98,20 @@ async function measure(
   };
   const early = await pairs(EARLY_PAIRS, false);
   const { connections, executions } = PLANNED;
-  await walk(
-    session,
-    slices(session, span, connections * executions, { label: 'plans', ...once }),
-    connections,
-  );
+  await read(slices(window, span, connections * executions, { label: 'plans', ...once }), connections);
   const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
-  const emptyMs = (await walk(session, nothing, 1)).map(({ ms }) => ms);
+  const emptyMs = (await read(nothing)).map(({ ms }) => ms);
   return { ...depthShape({ pages, windows, emptyMs }), rows };
 }
 
 /** `count` windows, each a share of the whole range, evenly spread over it. */
 function slices(
-  { prepared }: Session,
+  { from, to }: Window,
   share: number,
   count: number,
   rest: Pick<Walk, 'label' | 'pageSize' | 'maxPages'>,
 ): Walk[] {
-  const { from, to } = prepared.base.window;
   const [first, last] = [instant(from), instant(to)];
   const micros = (last.seconds - first.seconds) * 1_000_000n;
   const at = (part: number): Instant =>
@@ -119,7 +122,7 @@ function slices(
   });
 }
 
-async function walk(session: Session, walks: readonly Walk[], vus: number): Promise<PageRecord[]> {
+async function walk(session: Session, walks: readonly Walk[], vus = 1): Promise<PageRecord[]> {
   const run = await session.run('walks', session.config('walks', { walks, vus, seconds: WALK_SECONDS }));
   const pages = run.records.filter((one) => one.kind === 'page');
   const failed = pages.find(({ status }) => status !== 200);
@@ -136,7 +139,11 @@ async function compareSizes(session: Session) {
   const rows = [];
   for (const [window, share] of Object.entries(LENGTHS))
     for (const pageSize of SIZES) {
-      const walks = slices(session, share, VUS * 2, { label: window, pageSize, maxPages: 10 });
+      const walks = slices(session.prepared.base.window, share, VUS * 2, {
+        label: window,
+        pageSize,
+        maxPages: 10,
+      });
       const pages = await walk(session, walks, VUS);
       const ms = pages.map((one) => one.ms);
       rows.push({

@@ -112,10 +112,8 @@ async function scopeOf(
     count,
     concurrency: CONCURRENCY,
   });
-  const fromRest = async (...asked: ReturnType<typeof read>[]): Promise<readonly PagesRead[]> => {
-    await setTimeout(settleSeconds(limiter, seen) * 1000);
-    return (await readPages(session, asked)) ?? [];
-  };
+  const fromRest = (...asked: Reads): Promise<readonly PagesRead[]> =>
+    readFromRest(session, limiter, seen, asked);
   const most = Math.ceil(TO_REJECTION * first);
   for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
     const [other, own, again] = await fromRest(read(1, most), read(0, count), read(1, count));
@@ -140,25 +138,29 @@ async function withFullPages(
   session.tell('  does the limit count items or bytes? Full pages are read in succession');
   let { requests } = limiter;
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
-    const seconds = Math.max(
-      settleSeconds(limiter, seen),
-      Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds),
-    );
-    await setTimeout(seconds * 1000);
-    const [read] = (await readPages(session, [{ client: 0, isFull, count, concurrency: 1 }])) ?? [];
+    const asked = { client: 0, isFull, count, concurrency: 1 };
+    const [read] = await readFromRest(session, limiter, seen, [asked], afterSeconds);
     requests += (read?.admitted ?? 0) + 1;
     return read;
   }, limiter.fromRest?.admitted);
   return { ...limiter, requests, fullPages };
 }
 
-async function readPages(
+type Reads = NonNullable<NonNullable<LoadConfig['probe']>['reads']>;
+
+/** Reads pages once the limiter has reset, and Retry-After has passed; empty if an answer is neither 200 nor 429. */
+async function readFromRest(
   session: Session,
-  reads: NonNullable<NonNullable<LoadConfig['probe']>['reads']>,
-): Promise<readonly PagesRead[] | undefined> {
+  limiter: LimiterFinding,
+  seen: readonly Observation[],
+  reads: Reads,
+  afterSeconds = 0,
+): Promise<readonly PagesRead[]> {
+  const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds));
+  await setTimeout(seconds * 1000);
   const probe = { maxRequests: 0, maxSeconds: 60, reads };
   const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
-  return records.find((one) => one.kind === 'pages')?.reads;
+  return records.find((one) => one.kind === 'pages')?.reads ?? [];
 }
 
 async function runProbe(
@@ -205,7 +207,7 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
   const { kind, requests, alternatives, watchedSeconds, shaper, concurrencyLimit, scope, retryAfter } =
     limiter;
   const { fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
-  const cost = `${requests} requests in ${watchedSeconds} s; slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
+  const cost = `${requests} requests in ${watchedSeconds} s; larger or slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
     const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
     if (shaper.orOneWorker === 'rather') kinds.reverse();

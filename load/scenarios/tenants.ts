@@ -1,11 +1,11 @@
 /** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
 import { confirmedUnless } from '../estimate/figures.ts';
-import { ascending, linesOf, median, quantile, sum } from '../estimate/numbers.ts';
+import { ascending, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import type { Session } from '../run/session.ts';
 import { searchRate } from './capacity.ts';
 import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
-import { between, confirmation, number } from './format.ts';
+import { between, confirmation, number, predictionText } from './format.ts';
 
 export const tenants: Scenario = {
   about: 'the number of tenants that the target carries: polls, back-fills and token requests together',
@@ -21,37 +21,50 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
     backfills > 0 && alone.tenants > 0
       ? await carried(session, { ...options, startRate }, backfills)
       : undefined;
-  const figure: TenantsFigure = { pollSeconds, backfills, slo: session.settings.slo, alone, beside };
   const { clients } = session.prepared.base;
+  const figure: TenantsFigure = {
+    ...{ pollSeconds, backfills, clients: clients.length, slo: session.settings.slo, alone, beside },
+  };
   const real = new Set(clients.map(({ tenantId }) => tenantId.toLowerCase())).size;
   const simulated = `simulated with ${clients.length} ${clients.length === 1 ? 'client' : 'clients'} of ${real} ${real === 1 ? 'tenant' : 'tenants'}: more have other data, caches and quotas`;
   const summary = [...summaryLines(figure), simulated];
   return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary };
 }
 
-async function carried(
-  session: Session,
+/** Up to this share of the rate that is carried, requests wait for few others. */
+const QUIET = 0.25;
+
+export async function carried(
+  session: Pick<Session, 'settings' | 'tell' | 'tryArrivals' | 'signal'>,
   options: ScenarioOptions,
   backfills: number,
 ): Promise<TenantsCarried> {
   const { poll: pollSeconds, tokenRenewal } = options;
   const pagesOfPolls: number[] = [];
-  const backfillMs: number[] = [];
+  const backfill: { readonly rate: number; readonly ms: number }[] = [];
+  let offered = 0;
   const found = await searchRate(
     session,
     options,
-    (rate) => ({
-      tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal },
-    }),
+    (rate) => {
+      offered = rate;
+      return { tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal } };
+    },
     'tenants',
     ({ samples, run }) => {
       for (const { status, pages = 1 } of samples) if (status === 200) pagesOfPolls.push(pages);
-      for (const one of run.records) if (one.kind === 'page' && one.status === 200) backfillMs.push(one.ms);
+      for (const one of run.records)
+        if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
     },
   );
-  const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy } = found;
-  const held = steps.filter((step) => step.offered <= requestsPerSecond && !step.void);
-  const full = ascending(backfillMs);
+  const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy, quota } = found;
+  // At higher rates, most of the latency is waiting, which says nothing about the work.
+  const usable = steps.filter((step) => !step.void && step.p50Ms > 0);
+  const quietRate = Math.max(smallest(usable.map((step) => step.offered)), requestsPerSecond * QUIET);
+  const quiet = usable.filter((step) => step.offered <= quietRate);
+  // A slow page may only be served in the longer steps that follow.
+  const fullRate = Math.max(quietRate, smallest(backfill.map(({ rate }) => rate)));
+  const full = ascending(backfill.flatMap(({ rate, ms }) => (rate <= fullRate ? [ms] : [])));
   const isIdle = backfills > 0 && full.length === 0;
   // The few measured clients stand for all tenants, so their quotas limit the measurement.
   const high = limitedBy === 'quota' ? Infinity : interval[1];
@@ -59,23 +72,27 @@ async function carried(
     tenants: Math.floor(requestsPerSecond * pollSeconds),
     interval: [Math.floor(interval[0] * pollSeconds), Math.ceil(high * pollSeconds)],
     limitedBy,
+    quota,
     ...confirmedUnless(isIdle ? 'no page of a back-fill was served' : !confirmed && unconfirmed),
     prediction,
-    pollMs: median(held.map((step) => step.p50Ms)),
+    pollMs: median(quiet.map((step) => step.p50Ms)),
     pagesPerPoll: sum(pagesOfPolls) / Math.max(1, pagesOfPolls.length),
     backfillPageMs: full.length > 0 ? { p50: quantile(full, 0.5), mean: sum(full) / full.length } : undefined,
   };
 }
 
-const tenantsOf = ({ tenants, limitedBy }: TenantsCarried): string =>
-  `${limitedBy === 'quota' ? 'at least ' : ''}${number(tenants)}`;
+function tenantsOf({ tenants, limitedBy, confirmed }: TenantsCarried): string {
+  if (!confirmed) return tenants === 0 ? 'an undecided number' : `maybe ${number(tenants)}`;
+  return `${limitedBy === 'quota' ? 'at least ' : ''}${number(tenants)}`;
+}
 
-function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
+export function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFigure): string[] {
   const reading = backfills === 1 ? 'one of them reads' : `${backfills} of them read`;
-  const describe = (found: TenantsCarried): string => {
-    const { prediction, interval } = found;
-    return `${between(interval, number)}, ${confirmation(found)}${prediction ? `; ${number(prediction.asPredicted)} of ${number(prediction.requests)} polls in ${prediction.seconds} s as predicted` : ''}`;
-  };
+  const describe = (found: TenantsCarried): string =>
+    linesOf(
+      `${between(found.interval, number)}, ${confirmation(found)}`,
+      found.prediction && `of the polls, ${predictionText(found.prediction)}`,
+    ).join('; ');
   return linesOf(
     alone.tenants === 0 && !alone.confirmed
       ? 'the number of tenants is undecided'
@@ -86,8 +103,8 @@ function summaryLines({ pollSeconds, backfills, slo, alone, beside }: TenantsFig
     `without back-fills: ${describe(alone)}`,
     beside && `during back-fills: ${describe(beside)}`,
     alone.tenants > 0 &&
-      `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll ${alone.pollMs.toFixed(1)} ms`,
+      `${alone.pagesPerPoll.toFixed(2)} pages per poll; median latency of a poll at a low rate ${alone.pollMs.toFixed(1)} ms`,
     beside?.backfillPageMs &&
-      `mean latency of a back-fill's page of 1,000 ${beside.backfillPageMs.mean.toFixed(1)} ms`,
+      `mean latency of a back-fill's page of 1,000 at a low rate ${beside.backfillPageMs.mean.toFixed(1)} ms`,
   );
 }

@@ -67,10 +67,10 @@ const ROWS = [
     longestPauseSeconds: [0.5, 'quotas', 6],
   }),
   ...witnesses(SEARCH, {
-    overload: [2, 'queues', 0],
+    overload: [2, 'warming', 3],
     narrow: [2, 'warming', 0],
     leastDoubling: [2, 'errors', 0],
-    ofSaturation: [0.5, 'warming', 1],
+    ofSaturation: [0.5, 'warming', 0],
     enough: [2, 'errors', 0],
   }),
   ...witnesses(FIGURES, {
@@ -82,7 +82,7 @@ const ROWS = [
   }),
   ...witnesses(STEP, {
     warmUp: [2, 'errors', 0],
-    growing: [2, 'queues', 0],
+    growing: [2, 'warming', 3],
     leastSamples: [2, 'surroundings', 1],
     holdsByChance: [2, 'ceilings', 2],
     breaksByChance: [2, 'errors', 6],

@@ -2,18 +2,19 @@
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
 import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { bisect } from '../estimate/numbers.ts';
+import { linesOf, percent, rounded } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import * as zoo from './targets.ts';
 
 interface Simulated {
-  readonly name: string;
+  /** In addition to its data. */
+  readonly name?: string;
   readonly behaviour: zoo.Behaviour | ((seed: number) => zoo.VirtualRuns);
   /**
    * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. By default simulated, up
    * to the saturation of the service.
    */
-  readonly truth?: number | readonly [low: number, high: number] | { readonly upTo: number };
+  readonly truth?: number | readonly [low: number, high: number] | { readonly upTo: number } | undefined;
   /** The truth is a quota; with 429 as an error, the SLO holds up to a lower rate. */
   readonly isQuota?: boolean;
   /** A search that finds this ban is right if its interval contains the truth. */
@@ -27,6 +28,8 @@ type DrawCapacity = zoo.Draw<Simulated>;
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 const TOLERANCE = 0.12;
+/** More than are ever busy while the SLO holds. */
+const THREADS = 200;
 
 /** 1 to 8 workers, 120 to 400 requests a second, two thirds with random service. */
 function drawService(random: () => number): zoo.ServiceSettings {
@@ -42,43 +45,41 @@ const exponentialService = (perSecond: number, workers: number): zoo.ServiceSett
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',
 });
-const described = ({ workers, serviceMs, distribution }: zoo.ServiceSettings): string =>
-  `${workers} × ${serviceMs.toFixed(1)} ms ${distribution}`;
-const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
+/** The data of a behaviour; what its functions do is in the name. */
+const described = (behaviour: zoo.Behaviour): string =>
+  JSON.stringify(behaviour, (_, value: unknown) =>
+    typeof value === 'number' ? rounded(value) : Array.isArray(value) ? undefined : value,
+  ).replaceAll('"', '');
 
-/** Steady-state capacity per second: by the Erlang C formula for exponential service, otherwise by simulation. */
-function capacityOf(service: zoo.ServiceSettings): number {
-  const saturation = saturationOf(service);
-  if (service.distribution === 'deterministic')
-    return zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturation, SLO);
-  const share = (rate: number): number =>
-    zoo.shareLaterThan(service.workers, 1000 / service.serviceMs, rate, SLO.p99Ms / 1000);
-  return bisect(saturation, 40, (rate) => share(rate) < 0.01)[0];
-}
+const capacityOf = (service: zoo.ServiceSettings): number =>
+  zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturationOf(service), SLO);
 
-const withQuota = (name: string, limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
-  name,
+const withQuota = (limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
+  name: `${limiter.kind}, ${limiter.limit.toFixed(1)} in ${limiter.windowMs / 1000} s`,
   behaviour: { ...zoo.limited(limiter), ...more },
   truth: (limiter.limit * 1000) / limiter.windowMs,
   isQuota: true,
 });
 
-const rejecting = (service: zoo.ServiceSettings, limit: number, status: 429 | 503): Simulated => ({
-  name: `${status} beyond ${limit} at the same time, ${described(service)}`,
-  behaviour: { service, concurrency: { limit, status } },
-});
+/** A share of the answers fails or is slow at any rate; the SLO allows `most`. */
+const atAnyRate =
+  (shares: readonly number[], most: number, behaviour: (share: number) => zoo.Behaviour): DrawCapacity =>
+  (random, index) => {
+    const share = shares[index % shares.length]!;
+    const service = exponentialService(100 + 200 * random(), 4);
+    return { behaviour: { service, ...behaviour(share) }, truth: share > most ? 0 : undefined };
+  };
 
 const CLASSES = {
-  queues: (random) => {
-    const service = drawService(random);
-    return { name: described(service), behaviour: { service }, truth: capacityOf(service) };
-  },
+  queues: (random) => ({ behaviour: { service: drawService(random) } }),
+  /** Processors that all requests in flight share, as threads and event loops do. */
   sharing: (random) => {
-    const service = drawService(random);
+    const { workers, ...alone } = drawService(random);
+    const work = (_: number, open: number): number => Math.max(1, (open + 1) / workers);
     return {
-      name: `${described(service)}, shared`,
-      behaviour: (seed) => zoo.sharing(service, seed),
-      truth: { upTo: saturationOf(service) },
+      name: `${workers} processors shared`,
+      behaviour: { service: { ...alone, workers: THREADS }, work },
+      truth: { upTo: saturationOf({ ...alone, workers }) },
     };
   },
   overload: (random) => {
@@ -91,7 +92,7 @@ const CLASSES = {
       zoo.simulatedCapacity((seed) => zoo.server({ service, work }, seed), saturation, SLO, 60, share),
     );
     return {
-      name: `${described(service)}, ${percent(growth)} more work for each in the queue`,
+      name: `${percent(growth)} more work for each in the queue`,
       behaviour: { service, work },
       truth: [low!, high!],
     };
@@ -100,31 +101,44 @@ const CLASSES = {
     const [limit, windowSeconds] = QUOTAS[index % QUOTAS.length]!;
     const kind = index < QUOTAS.length ? 'fixed-window' : LIMITER_KINDS[index % LIMITER_KINDS.length]!;
     const windowMs = windowSeconds * 1000;
-    const isDeclared = windowSeconds > 300;
-    const name = `${kind}, ${limit} in ${windowSeconds} s${isDeclared ? ', declared' : ''}`;
-    const declared = isDeclared ? { policy: { limit, windowSeconds } } : {};
-    return withQuota(name, { kind, limit, windowMs, phaseMs: random() * windowMs }, declared);
+    const declared = windowSeconds > 300 ? { policy: { limit, windowSeconds } } : {};
+    return withQuota({ kind, limit, windowMs, phaseMs: random() * windowMs }, declared);
   },
   /** Servers that answer 429 or 503 without a quota per window, and quotas of token buckets. */
-  refusals: (random, index) => zoo.inTurn(REFUSALS)(random, index),
-  errors: (random, index) => {
-    const share = FAILING_SHARES[index % FAILING_SHARES.length]!;
-    const service = exponentialService(100 + 200 * random(), 4);
-    return {
-      name: `500 to ${percent(share)} at any rate`,
-      behaviour: { service, failing: { share, status: 500 } },
-      truth: share > SLO.errorRate ? 0 : capacityOf(service),
-    };
-  },
-  tails: (random, index) => {
-    const share = SLOW_SHARES[index % SLOW_SHARES.length]!;
-    const service = exponentialService(100 + 300 * random(), 4);
-    return {
-      name: `${percent(share)} slow at any rate`,
-      behaviour: { service, slow: { share, byMs: 900 } },
-      truth: share > LATE_SHARE ? 0 : undefined,
-    };
-  },
+  refusals: zoo.inTurn<Simulated>([
+    (random) => {
+      const workers = 10 + Math.floor(30 * random());
+      const service = exponentialService((workers * 1000) / (20 + 80 * random()), workers);
+      return { behaviour: { service, concurrency: { limit: workers, status: 429 } } };
+    },
+    (random) => ({ behaviour: { failing: { share: 0.01 + 0.14 * random(), status: 429 } }, truth: 0 }),
+    (random) => {
+      const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
+      return withQuota({ kind: 'token-bucket', limit, windowMs: 1000, burst });
+    },
+    (random) => {
+      const saturation = 80 + 200 * random();
+      const limit = Math.round(saturation * (0.6 + 0.8 * random()));
+      const service = exponentialService(saturation, 2);
+      return {
+        name: `a quota of ${limit}/s`,
+        behaviour: { ...zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000 }), service },
+        truth: Math.min(limit, capacityOf(service)),
+      };
+    },
+    (random) => {
+      const saturation = 80 + 200 * random();
+      const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
+      const limit = service.workers + 10 + Math.floor(40 * random());
+      return { behaviour: { service, concurrency: { limit, status: 503 } } };
+    },
+  ]),
+  errors: atAnyRate([0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002], SLO.errorRate, (share) => ({
+    failing: { share, status: 500 },
+  })),
+  tails: atAnyRate([0.015, 0.005, 0.03, 0.002, 0.02, 0.012], LATE_SHARE, (share) => ({
+    slow: { share, byMs: 900 },
+  })),
   warming: (random, index) => {
     const before = 60 + 90 * random();
     const after = before * (2 + 2 * random());
@@ -136,7 +150,7 @@ const CLASSES = {
       return 1 / (1 - progress + (progress * after) / before);
     };
     return {
-      name: `${before.toFixed(0)}/s, from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
+      name: `from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
       behaviour: { service: exponentialService(before, 2), work },
       truth: capacityOf(exponentialService(after, 2)),
       truthFromSeconds: untilSeconds,
@@ -146,12 +160,10 @@ const CLASSES = {
   ceilings: zoo.inTurn<Simulated>([
     (random) => {
       const saturation = 70 + 30 * random();
-      const service = exponentialService(saturation, 2);
       const maxRate = saturation * (1.08 + 0.3 * random());
       return {
-        name: `${saturation.toFixed(0)}/s, asked for at most ${maxRate.toFixed(0)}/s`,
-        behaviour: { service },
-        truth: capacityOf(service),
+        name: `asked for at most ${maxRate.toFixed(0)}/s`,
+        behaviour: { service: exponentialService(saturation, 2) },
         settings: { maxRate, startRate: maxRate },
       };
     },
@@ -159,18 +171,14 @@ const CLASSES = {
       const limit = [9000, 36_000, 24_000][index % 3]!;
       const windowMs = 60_000;
       const limiter = { kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() } as const;
-      return { ...withQuota(`${limit} in 60 s`, limiter), settings: { startRate: 100 } };
+      return { ...withQuota(limiter), settings: { startRate: 100 } };
     },
   ]),
   /** Servers that restart during the search and refuse connections meanwhile. */
   restarts: (random) => {
     const service = exponentialService(100 + 200 * random(), 3);
-    const fromSeconds = 10 + 60 * random();
-    return {
-      name: `${described(service)}, down for 3 s from ${fromSeconds.toFixed(0)} s on`,
-      behaviour: { service, down: { fromSeconds, forSeconds: 3 } },
-      truth: capacityOf(service),
-    };
+    const down = { fromSeconds: 10 + 60 * random(), forSeconds: 3 };
+    return { behaviour: { service, down }, truth: capacityOf(service) };
   },
   /** Polls of several pages, token requests and back-fills share the workers; the capacity is in polls per second. */
   tenants: (random, index) => {
@@ -178,7 +186,7 @@ const CLASSES = {
     const [pages, tokensPerPoll, backfills] = [1 + 1.5 * random(), 0.02 + 0.1 * random(), index % 3];
     const settings = { pages, tokensPerPoll, tokenPrice: 1, backfills, backfillWork: 1 + 3 * random() };
     return {
-      name: `${described(service)}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`,
+      name: `${described({ service })}, ${pages.toFixed(2)} pages a poll, ${backfills} back-fills`,
       behaviour: (seed) => zoo.polled(service, settings, seed),
       truth: { upTo: saturationOf(service) / (pages + tokensPerPoll) },
     };
@@ -189,10 +197,7 @@ const CLASSES = {
       const saturation = 80 + 160 * random();
       const service = exponentialService(saturation, 2 + Math.floor(6 * random()));
       const slowMs = 100 + 150 * random();
-      return {
-        name: `adaptive concurrency, ${described(service)}, backs off from ${slowMs.toFixed(0)} ms`,
-        behaviour: { service, concurrency: { limit: 4 * service.workers, status: 429, slowMs } },
-      };
+      return { behaviour: { service, concurrency: { limit: 4 * service.workers, status: 429, slowMs } } };
     },
     (_, index) => {
       const [limit, windowSeconds, banSeconds] = BANS[index % BANS.length]!;
@@ -205,124 +210,79 @@ const CLASSES = {
     },
   ]),
   /** Servers whose speed or limit varies over time. */
-  surroundings: (random, index) => zoo.inTurn(SURROUNDINGS)(random, index),
+  surroundings: zoo.inTurn<Simulated>([
+    (random) => ({
+      behaviour: {
+        service: exponentialService(150 + 150 * random(), 3),
+        stops: { everyMs: 8000, forMs: 100 + 100 * random() },
+      },
+    }),
+    (random) => {
+      const service = exponentialService(100 + 150 * random(), 3);
+      const busy = 1.2 + 0.4 * random();
+      return {
+        name: `a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`,
+        behaviour: { service, work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) },
+      };
+    },
+    (random) => {
+      const service = exponentialService(60 + 60 * random(), 3);
+      const grows = 0.3 + 0.5 * random();
+      const truth = capacityOf(service);
+      return {
+        name: `${percent(grows)} slower after 5 min`,
+        behaviour: { service, work: (atMs) => 1 + (grows * atMs) / 300_000 },
+        truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
+      };
+    },
+    (random) => {
+      const service = exponentialService(60 + 60 * random(), 2);
+      const everyMs = 20_000 + 20_000 * random();
+      return {
+        name: `scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
+        behaviour: { service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) },
+        truth: capacityOf({ ...service, workers: 8 }),
+        truthFromSeconds: (3 * everyMs) / 1000,
+      };
+    },
+    (random) => {
+      const perSecond = 40 + 60 * random();
+      return {
+        name: `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
+        behaviour: { limits: [zoo.leakyBucket(perSecond, 100, true)] },
+        truth: { upTo: perSecond },
+      };
+    },
+    (random) => {
+      const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
+      const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
+      const name = `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`;
+      return { name, truth: 10, behaviour: zoo.limited(fast, ...limits) };
+    },
+    (random) => {
+      const limit = 300 + 300 * random();
+      const taken = 0.2 + 0.3 * random();
+      const limiter = { kind: 'fixed-window', limit, windowMs: 10_000 } as const;
+      return {
+        name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
+        behaviour: { limits: [zoo.sharedWith((limit * taken) / 10, limiter)] },
+        // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
+        truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
+      };
+    },
+  ]),
 } satisfies Record<string, DrawCapacity>;
 
-const SURROUNDINGS: readonly DrawCapacity[] = [
-  (random) => {
-    const service = exponentialService(150 + 150 * random(), 3);
-    const stops = { everyMs: 8000, forMs: 100 + 100 * random() };
-    return {
-      name: `${described(service)}, stops for ${stops.forMs.toFixed(0)} ms every 8 s`,
-      behaviour: { service, stops },
-    };
-  },
-  (random) => {
-    const service = exponentialService(100 + 150 * random(), 3);
-    const busy = 1.2 + 0.4 * random();
-    return {
-      name: `${described(service)}, a neighbour takes ${percent(1 - 1 / busy)} for 10 of 40 s`,
-      behaviour: { service, work: (atMs) => (atMs % 40_000 < 10_000 ? busy : 1) },
-    };
-  },
-  (random) => {
-    const service = exponentialService(60 + 60 * random(), 3);
-    const grows = 0.3 + 0.5 * random();
-    const truth = capacityOf(service);
-    return {
-      name: `${described(service)}, ${percent(grows)} slower after 5 min`,
-      behaviour: { service, work: (atMs) => 1 + (grows * atMs) / 300_000 },
-      truth: [truth / (1 + grows), truth / (1 + 0.3 * grows)],
-    };
-  },
-  (random) => {
-    const service = exponentialService(60 + 60 * random(), 2);
-    const everyMs = 20_000 + 20_000 * random();
-    return {
-      name: `${described(service)}, scales out every ${(everyMs / 1000).toFixed(0)} s to four times as much`,
-      behaviour: { service, work: (atMs) => 1 / Math.min(4, 1 + Math.floor(atMs / everyMs)) },
-      truth: capacityOf({ ...service, workers: 8 }),
-      truthFromSeconds: (3 * everyMs) / 1000,
-    };
-  },
-  (random) => {
-    const perSecond = 40 + 60 * random();
-    return {
-      name: `a leaky bucket of ${perSecond.toFixed(0)}/s that delays`,
-      behaviour: { limits: [zoo.leakyBucket(perSecond, 100, true)] },
-      truth: { upTo: perSecond },
-    };
-  },
-  (random) => {
-    const limits = [1200, 600].map((limit) => ({ kind: 'fixed-window', limit, windowMs: 60_000 }) as const);
-    const fast = { kind: 'token-bucket', limit: 30 + 20 * random(), windowMs: 1000, burst: 40 } as const;
-    const name = `${fast.limit.toFixed(0)}/s, 1,200 and 600 a minute`;
-    return { name, truth: 10, behaviour: zoo.limited(fast, ...limits) };
-  },
-  (random) => {
-    const limit = 300 + 300 * random();
-    const taken = 0.2 + 0.3 * random();
-    const limiter = { kind: 'fixed-window', limit, windowMs: 10_000 } as const;
-    return {
-      name: `${limit.toFixed(0)} in 10 s, of which others take ${percent(taken)}`,
-      behaviour: { limits: [zoo.sharedWith((limit * taken) / 10, limiter)] },
-      // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
-      truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
-    };
-  },
-  (random) => {
-    const service = exponentialService(100 + 200 * random(), 4);
-    const share = 0.01 + 0.03 * random();
-    return {
-      name: `${percent(share)} miss the cache`,
-      behaviour: { service, slow: { share, byMs: 250 } },
-    };
-  },
-];
-
-const REFUSALS: readonly DrawCapacity[] = [
-  (random) => {
-    const workers = 10 + Math.floor(30 * random());
-    return rejecting(exponentialService((workers * 1000) / (20 + 80 * random()), workers), workers, 429);
-  },
-  (random) => {
-    const share = 0.01 + 0.14 * random();
-    const behaviour = { failing: { share, status: 429 } };
-    return { name: `429 to ${percent(share)} at any rate`, behaviour, truth: 0 };
-  },
-  (random) => {
-    const [limit, burst] = [10 + 50 * random(), 1 + Math.floor(4 * random())];
-    const limiter = { kind: 'token-bucket', limit, windowMs: 1000, burst } as const;
-    return withQuota(`${limit.toFixed(1)}/s, burst ${burst}`, limiter);
-  },
-  (random) => {
-    const saturation = 80 + 200 * random();
-    const limit = Math.round(saturation * (0.6 + 0.8 * random()));
-    const service = exponentialService(saturation, 2);
-    return {
-      name: `a quota of ${limit}/s for a queue of ${saturation.toFixed(0)}/s`,
-      behaviour: { ...zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000 }), service },
-      truth: Math.min(limit, capacityOf(service)),
-    };
-  },
-  (random) => {
-    const saturation = 80 + 200 * random();
-    const service = exponentialService(saturation, 1 + Math.floor(6 * random()));
-    return rejecting(service, service.workers + 10 + Math.floor(40 * random()), 503);
-  },
-];
-
-const FAILING_SHARES = [0.004, 0.0003, 0.01, 0.0005, 0.006, 0.0002];
-const SLOW_SHARES = [0.015, 0.005, 0.03, 0.002, 0.02, 0.012];
 const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [1800, 3600]] as const; // prettier-ignore
 /** Limit, window and length of the ban in seconds. */
 const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore
 
 const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooServer => {
   const { name, behaviour, settings } = drawn;
+  const data = typeof behaviour === 'function' ? {} : behaviour;
   const create = (of: number): zoo.Target =>
     typeof behaviour === 'function' ? behaviour(of) : zoo.server(behaviour, of);
-  const { truth = { upTo: saturationOf((behaviour as zoo.Behaviour).service!) } } = drawn;
+  const { truth = { upTo: saturationOf(data.service!) } } = drawn;
   const range =
     typeof truth === 'object' && 'upTo' in truth
       ? [zoo.simulatedCapacity(create, truth.upTo, SLO)]
@@ -330,7 +290,7 @@ const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooS
   const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
   const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO);
   return {
-    name,
+    name: linesOf(name, data.service && described(data)).join(', '),
     truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
     judge: async () => {
       const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();

@@ -1,6 +1,8 @@
 /** Simulated servers with known costs of pages: defects of the page query, and conditions that resemble them. */
-import { type DeepPage, depthShape, pairedAt, type Shape, type WindowPair } from '../estimate/depth.ts';
+import { pairedAt, type Shape } from '../estimate/depth.ts';
 import { randomSource } from '../estimate/random.ts';
+import type { PageRecord } from '../k6/lib/record.ts';
+import { measureDepth, type ReadWalks } from '../scenarios/paging.ts';
 import type { DrawServer } from './targets.ts';
 
 interface PageWork {
@@ -66,9 +68,10 @@ export const DEPTH_SERVERS = {
     return {
       name: `${defect ?? 'a right query'}, ${around}, ${rttMs.toFixed(0)} ms away, ${walkPages} pages`,
       truth: shape,
-      judge: () => {
+      judge: async () => {
         const costMs = (work: PageWork): number => baseMs + MS_PER_ROW * rowsInVain(work);
-        const found = depthShape(read(walkPages, rttMs, costMs, environment, seed));
+        const read = answers(walkPages, rttMs, costMs, environment, seed);
+        const found = await measureDepth(read, WINDOW, { pageSize: PAGE_SIZE });
         const { deep, long, settled } = found.ratios;
         return {
           found: `${found.shape}, ${[deep, long, settled].map((ratio) => ratio.toFixed(2)).join(' ')}`,
@@ -79,57 +82,43 @@ export const DEPTH_SERVERS = {
   },
 } satisfies Record<string, DrawServer>;
 
-/** Sends the requests of the scenario: a traversal with pairs, then pairs of windows, before and after short windows. */
-function read(
+const WINDOW = { from: '2020-01-01T00:00:00Z', to: '2030-01-01T00:00:00Z' };
+const [FIRST_MS, LAST_MS] = [Date.parse(WINDOW.from), Date.parse(WINDOW.to)];
+
+/** Answers the requests of the scenario; its screenings are evenly spread over the window. */
+function answers(
   walkPages: number,
   rttMs: number,
   costMs: (work: PageWork) => number,
   environment: Environment,
   seed: number,
-) {
+): ReadWalks {
   const random = randomSource(seed);
   const rows = walkPages * PAGE_SIZE;
-  let [request, shortWindows] = [0, 0];
-  const ask = (rowsBefore: number, rowsLeft: number, resumed = false, again = false): number => {
+  let [request, shortWindows, readBefore] = [0, 0, NaN];
+  const ask = (rowsBefore: number, rowsLeft: number, resumed: boolean): number => {
     request += 1;
     if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
+    const again = rowsBefore === readBefore;
+    readBefore = rowsBefore;
     const factor = environment(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
     return rttMs + costMs({ rowsBefore, rowsLeft, resumed, shortWindows }) * factor + 1.5 * random();
   };
-  /** Reads two pages at the same position, in this order or reversed. */
-  const both = (
-    reversed: boolean,
-    one: (again: boolean) => number,
-    other: (again: boolean) => number,
-  ): readonly [oneMs: number, otherMs: number] => {
-    if (!reversed) return [one(false), other(true)];
-    const otherMs = other(false);
-    return [one(true), otherMs];
-  };
-  const pages = Array.from({ length: walkPages }, (_, depth): DeepPage => {
-    const before = depth * PAGE_SIZE;
-    const deep = (again = false): number => ask(before, rows - before, depth > 0, again);
-    const paired = pairedAt(depth);
-    if (!paired) return { depth, ms: deep() };
-    const first = (again: boolean): number => ask(before, rows - before, false, again);
-    const [ms, firstMs] = both(paired === 'deep-last', deep, first);
-    return { depth, ms, firstMs };
-  });
-  const pairs = (count: number, settled: boolean): WindowPair[] =>
-    Array.from({ length: count }, (_, pair) => {
-      const before = Math.floor((0.9 * rows * pair) / count);
-      const [shortMs, longMs] = both(
-        pair % 2 === 1,
-        (again) => ask(before, PAGE_SIZE * 1.3, false, again),
-        (again) => ask(before, rows - before, false, again),
-      );
-      return { shortMs, longMs, settled };
+  const rowAt = (at: string): number => (rows * (Date.parse(at) - FIRST_MS)) / (LAST_MS - FIRST_MS);
+  return async (walks) =>
+    walks.flatMap(({ from, to, maxPages, paired }, walk) => {
+      const [first, end] = [rowAt(from), rowAt(to)];
+      const page = { kind: 'page', walk, status: 200, items: PAGE_SIZE } as const;
+      if (first === end) return [{ ...page, depth: 0, ms: rttMs + 0.5 + 1.5 * random() }];
+      const pages = Math.min(maxPages, Math.ceil((end - first) / PAGE_SIZE));
+      return Array.from({ length: pages }, (_, depth): PageRecord => {
+        const before = first + depth * PAGE_SIZE;
+        const deep = (): number => ask(before, end - before, depth > 0);
+        const other = (): number => ask(before, end - before, false);
+        const order = paired ? pairedAt(depth) : undefined;
+        const beforeMs = order === 'deep-last' ? other() : undefined;
+        const ms = deep();
+        return { ...page, depth, ms, firstMs: order === 'deep-first' ? other() : beforeMs };
+      });
     });
-  const early = pairs(4, false);
-  for (let short = 0; short < 8; short += 1) ask(0, PAGE_SIZE);
-  return {
-    pages,
-    windows: [...early, ...pairs(12, true)],
-    emptyMs: Array.from({ length: 25 }, () => rttMs + 0.5 + 1.5 * random()),
-  };
 }

@@ -16,9 +16,6 @@ export interface ServiceSettings {
   readonly distribution: 'deterministic' | 'exponential';
 }
 
-const serviceTimes = ({ distribution, serviceMs }: ServiceSettings, random: () => number): (() => number) =>
-  distribution === 'deterministic' ? () => serviceMs : () => exponential(random, serviceMs);
-
 type Answer = Pick<Sample, 'latencyMs' | 'status' | 'retryAfterSeconds' | 'policy'>;
 
 /** Answers a request that arrives at `atMs`, in milliseconds since the target's start. */
@@ -89,16 +86,21 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
   const { stops, service, work, slow } = behaviour;
   const limits = (behaviour.limits ?? []).map((create) => create());
   const queue = service && new WorkQueue(service.workers);
-  const draw = service && serviceTimes(service, randomSource(seed));
+  const random = randomSource(seed);
   const [fails, slows] = [randomSource(seed ^ 0xfa11), randomSource(seed ^ 0x7a11)];
   const open: { readonly atMs: number; readonly latencyMs: number }[] = [];
   let mostOpen = concurrency?.limit ?? Infinity;
+
+  /** The service time of the next request. */
+  function draw({ distribution, serviceMs }: ServiceSettings): number {
+    return distribution === 'deterministic' ? serviceMs : exponential(random, serviceMs);
+  }
 
   function serve(atMs: number): Answer {
     const stoppedMs = stops ? Math.max(0, stops.forMs - (atMs % stops.everyMs)) : 0;
     const delayMs = stoppedMs + sum(limits.map((limit) => limit.delayMs?.() ?? 0));
     const startMs = atMs + delayMs;
-    const endMs = queue?.finishAt(startMs, draw!() * (work?.(startMs, open.length) ?? 1));
+    const endMs = queue?.finishAt(startMs, draw(service!) * (work?.(startMs, open.length) ?? 1));
     const slowMs = slow && slows() < slow.share ? slow.byMs : 0;
     return { latencyMs: (endMs ?? startMs + ADMITTED_MS) - atMs + slowMs, status: 200 };
   }
@@ -196,41 +198,6 @@ export const punishing =
     };
   };
 
-/**
- * Processors that all requests in flight share equally, as threads and event loops do. Each receives the same service in
- * the same time, so a request ends when the service per request reaches its value at arrival plus its own need.
- */
-export function sharing(service: ServiceSettings, seed: number): VirtualRuns {
-  const draw = serviceTimes(service, randomSource(seed));
-  const answersTo = (moments: readonly number[]): Answer[] => {
-    const latenciesMs = moments.map(() => 0);
-    // atMs: the cumulative service per request at which this one ends.
-    const open: { readonly index: number; readonly atMs: number }[] = [];
-    let [nowMs, done] = [0, 0];
-    const workUntil = (atMs: number): void => {
-      for (let first = open.at(-1); first; first = open.at(-1)) {
-        const each = Math.min(1, service.workers / open.length);
-        const endMs = nowMs + (first.atMs - done) / each;
-        if (endMs > atMs) {
-          done += (atMs - nowMs) * each;
-          break;
-        }
-        open.pop();
-        latenciesMs[first.index] = endMs - moments[first.index]!;
-        [nowMs, done] = [endMs, first.atMs];
-      }
-      nowMs = atMs;
-    };
-    for (const [index, atMs] of moments.entries()) {
-      workUntil(atMs);
-      insertDescending(open, { index, atMs: done + draw() });
-    }
-    workUntil(Infinity);
-    return latenciesMs.map((latencyMs) => ({ latencyMs, status: 200 }));
-  };
-  return { answersTo };
-}
-
 /** Polls of several pages on average; token requests and back-fills use the same workers. */
 export function polled(
   { workers, serviceMs }: ServiceSettings,
@@ -278,17 +245,6 @@ export function simulatedCapacity(
   });
   // A rate with too few requests for a p99 does not count: the SLO is below the latency of an idle server.
   return low * seconds < MIN_REQUESTS ? 0 : (low + high) / 2;
-}
-
-/** M/M/c queue: the share of requests that take longer than `t` seconds; `mu`: service rate of one worker. */
-export function shareLaterThan(workers: number, mu: number, rate: number, t: number): number {
-  const load = rate / mu;
-  let blocked = 1;
-  for (let k = 1; k <= workers; k += 1) blocked = (load * blocked) / (k + load * blocked);
-  const waits = blocked / (1 - (load / workers) * (1 - blocked));
-  const spare = (workers - 1) * mu - rate;
-  const both = Math.abs(spare) < 1e-9 ? mu * t : (mu / spare) * (1 - Math.exp(-spare * t));
-  return Math.exp(-mu * t) * (1 + waits * both);
 }
 
 export interface Judged {

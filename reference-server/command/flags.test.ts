@@ -14,7 +14,6 @@ for (const [line, message] of [
   ['--port 70000', 'expected 0 to 65535'],
   ['--rate-limit much', '"much" is not a rate'],
   ['--rate-algorithm magic', 'Allowed choices are fixed-window, sliding-window, token-bucket'],
-  ['--dataset /nowhere.ndjson --postgres embedded', 'ENOENT'],
   ['--rate-burst 5', '--rate-burst requires --rate-limit'],
   ['--rate-burst 5 --rate-limit 9/1s', 'and --rate-algorithm token-bucket'],
   ['--screenings 5 --empty', '--empty and --screenings exclude each other'],

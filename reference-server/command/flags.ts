@@ -45,13 +45,8 @@ export interface Flags {
 /** Returns undefined after printing the help. Throws a UsageError with one line. */
 export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Flags | undefined {
   const parser = command('reference-server', 'A correct Screenings Retrieval Service.')
-    .option(
-      '--port <port>',
-      'port of the REST API and the token endpoint; 0 for any',
-      wholeNumber(0, 65_535),
-      8080,
-    )
-    .option('--auth-port <port>', 'a separate port for the token endpoint', wholeNumber(0, 65_535))
+    .option('--port <port>', 'port of the REST API and the token endpoint; 0 for any', port, 8080)
+    .option('--auth-port <port>', 'a separate port for the token endpoint', port)
     .option('--host <address>', 'address to listen on', notEmpty, '127.0.0.1')
     .option('--path-prefix <path>', 'prefix of every path, such as /api', prefix, '')
     .option('--public-url <url>', 'public URL behind a proxy, for next, iss and aud', url)
@@ -62,11 +57,7 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
         'testcontainers',
       ]),
     )
-    .option(
-      '--keep <schema>',
-      'keep the data in this schema of DATABASE_URL, and serve what it contains',
-      schema,
-    )
+    .option('--keep <schema>', 'keep the data in this schema of DATABASE_URL, and serve its data', schema)
     .option('--write-target <file>', 'write a target file, and its datasets next to it', writable)
     .option('--provisioning <file>', 'file with tenants, clients and datasets', readable)
     .option(
@@ -75,11 +66,7 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       (path: string, before: readonly string[]) => [...before, readable(path)],
       [],
     )
-    .option(
-      '--screenings <number>',
-      'number of screenings to generate for primary',
-      wholeNumber(0, 100_000_000),
-    )
+    .option('--screenings <number>', 'screenings to generate for primary', wholeNumber(0, 100_000_000))
     .option('--empty', 'store no screenings')
     .option('--rate-limit <rate>', 'rate limit per client, such as 100/10s', rate)
     .addOption(
@@ -89,17 +76,9 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
     )
     .option('--rate-burst <number>', 'capacity of the token bucket', wholeNumber(1, 1_000_000))
     .option('--events <file>', "append primary's events to this file, one per line", writable)
-    .option(
-      '--events-dir <directory>',
-      "append every tenant's events to TENANT.ndjson in this directory",
-      folder,
-    )
+    .option('--events-dir <directory>', "append every tenant's events to TENANT.ndjson in it", folder)
     .option('--webhook <url>', "POST every tenant's events to this URL", url)
-    .option(
-      '--access-log [file]',
-      'log a JSON object per request to a file, by default to standard error',
-      log,
-    )
+    .option('--access-log [file]', 'log a JSON object per request, by default to standard error', log)
     .option('--signing-key <file>', 'PEM file with the private key for tokens', privateKey)
     .option('--token-lifetime <seconds>', 'lifetime of access tokens', wholeNumber(1, 86_400), 3_600)
     .option('--fault <name>', 'add this fault, or this unusual but allowed behaviour')
@@ -174,6 +153,8 @@ const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
 const prefix = valueParser('expected a path such as /api.', (text) =>
   /^(\/[\w.~-]+)*\/?$/.test(text) ? text.replace(/\/$/, '') : undefined,
 );
+
+const port = wholeNumber(0, 65_535);
 
 const schema = matching(/^[a-z_][a-z0-9_]{0,62}$/, 'expected a name such as screenings.');
 

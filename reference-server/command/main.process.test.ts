@@ -11,12 +11,13 @@ import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { once } from '../store/connections.ts';
-import { mintToken, screeningsUrl, send, test as base, walk } from '../testing.ts';
+import { itemsOf, mintToken, screeningsUrl, send, test as base } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 const MAIN = 'reference-server/main.ts';
-const NODE = ['--import', 'tsx', MAIN];
+const NODE = [process.execPath, '--import', 'tsx', MAIN];
+const NPM = ['npm', 'run', 'reference-server', '--'];
 const SMALL = ['--port', '0', '--postgres', 'embedded', '--screenings', '40'];
 
 interface Started {
@@ -29,17 +30,20 @@ interface Started {
   readonly directory: string;
 }
 
-type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<Started>;
+type Run = (
+  flags: readonly string[],
+  options?: { readonly command?: readonly string[]; readonly url?: string },
+) => Promise<Started>;
 
 const test = base.extend<{ run: Run }>({
   run: async ({}, use) => {
     const ends: (() => Promise<unknown>)[] = [];
-    await use(async (command, args, env = { DATABASE_URL: '' }) => {
+    await use(async (flags, { command = NODE, url = '' } = {}) => {
       const directory = test.info().outputPath();
       const file = join(directory, 'target.json');
-      const child = spawn(command, [...args, '--write-target', file], {
+      const child = spawn(command[0]!, [...command.slice(1), ...flags, '--write-target', file], {
         stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, ...env },
+        env: { ...process.env, DATABASE_URL: url },
       });
       const ended = onceEmitted(child, 'exit').then(([status]) => status as number | null);
       ends.push(() => {
@@ -68,8 +72,7 @@ const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise
 test('prints ready, writes a private target file, runs its outage commands, and exits with 0', async ({
   run,
 }) => {
-  const { child, ended, output, target, directory } = await run(process.execPath, [
-    ...NODE,
+  const { child, ended, output, target, directory } = await run([
     ...SMALL,
     ...['--auth-port', '0', '--path-prefix', '/api/', '--token-lifetime', '60'],
     ...['--rate-limit', '1000/1s', '--rate-algorithm', 'token-bucket', '--rate-burst', '500'],
@@ -98,8 +101,7 @@ test(
   'uses the public URLs in next, iss and aud while it listens on every interface',
   FULL,
   async ({ run }) => {
-    const { target, output } = await run(process.execPath, [
-      ...NODE,
+    const { target, output } = await run([
       ...SMALL,
       ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
       ...['--public-auth-url', 'https://auth.example.com'],
@@ -123,12 +125,7 @@ test(
 );
 
 test('runs with a fault by name, and writes its changes to the target file', FULL, async ({ run }) => {
-  const { target, directory } = await run(process.execPath, [
-    ...NODE,
-    ...SMALL,
-    '--fault',
-    'specversion is 0.3',
-  ]);
+  const { target, directory } = await run([...SMALL, '--fault', 'specversion is 0.3']);
   expect(target.events).toBe('target.events-of-fault.ndjson');
   expect(await readFile(join(directory, target.events ?? ''), 'utf8')).toContain('"specversion":"0.3"');
   expect(await statusOf(target).then((status) => status())).toBe(200);
@@ -136,7 +133,7 @@ test('runs with a fault by name, and writes its changes to the target file', FUL
 
 test('runs with a fault that the commands of the target file switch on and off', FULL, async ({ run }) => {
   const name = 'during an outage errors have an undocumented code';
-  const { target } = await run(process.execPath, [...NODE, ...SMALL, '--fault', name]);
+  const { target } = await run([...SMALL, '--fault', name]);
   const status = await statusOf(target);
   await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
   // An outage of the database would be a 503.
@@ -167,9 +164,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
   try {
     const acknowledged: unknown[] = [];
     for (const first of [100, 200, 300]) {
-      const { child, ended, target } = await run(process.execPath, [...NODE, ...flags], {
-        DATABASE_URL: url.href,
-      });
+      const { child, ended, target } = await run(flags, { url: url.href });
       const lines = Array.from({ length: 20 }, (_, n) => ({
         id: first + n,
         tenantId: TENANTS.primary,
@@ -179,8 +174,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
       ingest.child.stdin?.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
       await ingest;
       acknowledged.push(...lines);
-      const token = await mintToken(target, target.clients.primary);
-      const { items } = await walk(`${screeningsUrl(target, TENANTS.primary)}?${WINDOW}`, token);
+      const items = await itemsOf(target, WINDOW);
       expect(JSON.parse(`[${items.join(',')}]`)).toEqual(acknowledged);
       child.kill('SIGKILL');
       await ended;
@@ -206,7 +200,7 @@ const alive = (pid: number): boolean => {
 
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
   test(`${signal} to npm run also ends the server and its database`, FULL, async ({ run }) => {
-    const { child, pid, directory } = await run('npm', ['run', 'reference-server', '--', ...SMALL]);
+    const { child, pid, directory } = await run(SMALL, { command: NPM });
     const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)]);
     const postgres = Number(/(\d+) postgres/.exec(stdout)?.[1]);
     expect(alive(pid) && alive(postgres), directory).toBe(true);

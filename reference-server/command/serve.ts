@@ -28,10 +28,14 @@ const say = (line: string): void => console.error(`reference server: ${line}`);
 export async function serve(flags: Flags): Promise<void> {
   // Handles signals from the start, so that a starting database is stopped too.
   const signalled = new Promise<void>((done) => onShutdown(() => done()));
-  const fault = flags.fault === undefined ? undefined : await findFault(flags.fault);
+  const name = flags.fault;
+  const fault = name === undefined ? undefined : (await import('./fault-by-name.ts')).faultByName(name);
+  if (fault) say(`with a fault: ${fault.name}`);
   const options = await serverOptions(flags);
   await checkAddresses(flags);
-  await using database = await openDatabaseOf(flags);
+  // DATABASE_URL takes precedence over `--postgres`.
+  const choice = process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto');
+  await using database = await openDatabase(choice, flags.keep);
   say(`database: ${database.description}`);
   await using provisioned = await load(database, flags);
   let outageOfFault: Outage | undefined;
@@ -77,18 +81,6 @@ async function writeTarget(
   await writeTargetFile(path, content);
   say(`target file: ${path}`);
   return outage;
-}
-
-async function findFault(name: string): Promise<Behaviour> {
-  const { faultByName } = await import('./fault-by-name.ts');
-  const fault = faultByName(name);
-  say(`with a fault: ${fault.name}`);
-  return fault;
-}
-
-/** DATABASE_URL takes precedence over `--postgres`. */
-function openDatabaseOf(flags: Flags): Promise<Database> {
-  return openDatabase(process.env['DATABASE_URL'] ? 'auto' : (flags.postgres ?? 'auto'), flags.keep);
 }
 
 function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningSet {

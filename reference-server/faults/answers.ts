@@ -3,6 +3,8 @@ import { gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
 import {
   answers,
+  eachText,
+  header,
   isTokenRequest,
   jsonBody,
   withRequestValue,
@@ -15,7 +17,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
-import { formOf } from './forms.ts';
+import { fieldOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...PAGES, '6-same-object']);
 
@@ -28,23 +30,20 @@ const inLatin1 = (text: string): Buffer =>
 const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
   onPages((page) => ({ ...page, body: alter(String(page.body)) }));
 
-const items = (change: (item: string) => string): ServerOptions =>
-  pages((page) => void (page.items = page.items.map(change)));
-
 const acceptsGzip = ({ headers }: ServiceRequest): boolean =>
   headers['accept-encoding']?.includes('gzip') === true;
 
 export const answered: readonly Fault[] = [
   ...fails({ '2.3-object-stable': /as another answer showed it/ })({
-    'one of two deployed versions adds a member': pages((page, _, number) => {
-      if (number % 2 === 0) page.items = page.items.map((item) => item.replace(/\}$/, ',"schema":2}'));
-    }),
+    'one of two deployed versions adds a member': eachText((item, number) =>
+      number % 2 === 0 ? item.replace(/\}$/, ',"schema":2}') : item,
+    ),
   }),
   ...failsFull({ '2.3-object-stable': /as the dataset has it/ })({
-    'a member of the dataset is left out': items((item) =>
+    'a member of the dataset is left out': eachText((item) =>
       item.replace(/"result":[^,}]*,?/, '').replace(/,\}$/, '}'),
     ),
-    'decimals are rounded': items((item) => item.replace(/("temperature":\d+)\.\d+/, '$1')),
+    'decimals are rounded': eachText((item) => item.replace(/("temperature":\d+)\.\d+/, '$1')),
   }),
   ...fails({ '2.4-utf8': /JSON in UTF-8.*no UTF-8/ })({
     'pages are encoded in Latin-1': pageBytes(inLatin1),
@@ -77,9 +76,8 @@ export const answered: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-no-echo': /no answer with the client_secret.*claims/ })({
-    'the client_secret is a claim of the token': withRequestValue(
-      (request) => formOf(request).get('client_secret')?.[0],
-      (current) => tokenClaims(() => ({ client_secret: current() })),
+    'the client_secret is a claim of the token': withRequestValue(fieldOf('client_secret'), (current) =>
+      tokenClaims(() => ({ client_secret: current() })),
     ),
   }),
   ...fails({ '5-no-echo': /no token outside of the token response.*set-cookie/ })({
@@ -88,8 +86,6 @@ export const answered: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-not-shared-cache': /public, max-age=60/ })({
-    'pages are public for a minute': onPages((page) =>
-      withHeader(page, 'cache-control', 'public, max-age=60'),
-    ),
+    'pages are public for a minute': onPages(header('cache-control', 'public, max-age=60')),
   }),
 ];

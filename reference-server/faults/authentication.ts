@@ -3,25 +3,26 @@ import type { ServiceRequest } from '../http/http.ts';
 import {
   accepting,
   answering,
-  authorized,
   emptyPage,
+  header,
   isScreenings,
   queryOf,
   refusals,
   requests,
-  withHeader,
+  verifying,
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import {
   authorizationOf,
-  cookieOf,
-  trusted,
+  authorized,
+  basicOf,
   cachedBy,
+  cookieOf,
+  headerOf,
   payloadOf,
   tokenOf,
-  verifying,
-  headerOf,
+  trusted,
 } from './bearer.ts';
 import { REFUSALS, theme, type Fault } from './fault.ts';
 
@@ -38,14 +39,13 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
 const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
   tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
-/** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
+/** '' if the header is absent. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 
 const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
   authorized((value) => value.replace(spelling, usual));
 
-/** Caches verified tokens by the token with `ignored` removed. */
 const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
 
 export const authentication: readonly Fault[] = [
@@ -66,10 +66,10 @@ export const authentication: readonly Fault[] = [
     'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
-    'accepts client credentials by Basic instead of a token': answering(emptyPage, (_, request) => {
-      const basic = /^Basic (\S+)$/.exec(authorizationOf(request))?.[1] ?? '';
-      return Buffer.from(basic, 'base64').toString().startsWith('primary-client:');
-    }),
+    'accepts client credentials by Basic instead of a token': answering(
+      emptyPage,
+      (_, request) => basicOf(request)?.startsWith('primary-client:') === true,
+    ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*400/ })({
     'an empty bearer is 400': onHeader(/^Bearer ?$/, '400 invalid_request'),
@@ -80,9 +80,7 @@ export const authentication: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-challenge': /WWW-Authenticate/ })({
-    'a 401 of the REST API lacks WWW-Authenticate': refusals([401], (answer) =>
-      withHeader(answer, 'www-authenticate', undefined),
-    ),
+    'a 401 of the REST API lacks WWW-Authenticate': refusals([401], header('www-authenticate')),
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),

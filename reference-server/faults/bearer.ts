@@ -4,14 +4,28 @@ import type { JWK } from 'jose';
 import { encodePart } from '../../engine/client/altered-token.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting } from '../run/alter.ts';
+import { both, minting, requests, verifying } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
 /** The text after `Bearer `. */
 export const tokenOf = (request: ServiceRequest): string => authorizationOf(request).replace(/^Bearer /, '');
+/** The credentials of Basic. */
+export const basicOf = (request: ServiceRequest): string | undefined => {
+  const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+  return basic && Buffer.from(basic, 'base64').toString();
+};
 export const cookieOf = ({ headers }: ServiceRequest, name: string): string | undefined =>
   new RegExp(`\\b${name}=([^;]+)`).exec(headers['cookie'] ?? '')?.[1];
+
+/** Changes the Authorization header, if there is one. */
+export const authorized = (change: (authorization: string) => string): ServerOptions =>
+  requests((request) => {
+    const { authorization } = request.headers;
+    return authorization === undefined
+      ? request
+      : { ...request, headers: { ...request.headers, authorization: change(authorization) } };
+  });
 
 export type TokenHeader = { alg?: string; jwk?: JWK; jku?: string; x5c?: string[]; kid?: string };
 
@@ -35,21 +49,14 @@ export const hasExpired = (request: ServiceRequest): boolean =>
 
 export const headerOf = (token: string): TokenHeader => (part(token, 0) as TokenHeader | undefined) ?? {};
 
-type Verifier = (token: string, nowSeconds: number) => Promise<TokenClaims | undefined>;
-
-/** Wraps the token verification. `make` runs once per server. */
-export const verifying = (
-  make: () => (token: string, nowSeconds: number, real: Verifier) => ReturnType<Verifier>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const verify = make();
-    const real = parts.tokens.verify.bind(parts.tokens);
-    return {
-      ...parts,
-      tokens: { ...parts.tokens, verify: (token, nowSeconds) => verify(token, nowSeconds, real) },
-    };
-  },
-});
+/** Changes the claims of valid tokens; undefined rejects the token. */
+export const verified = (
+  change: (claims: TokenClaims, token: string) => TokenClaims | undefined,
+): ServerOptions =>
+  verifying(() => async (token, nowSeconds, real) => {
+    const claims = await real(token, nowSeconds);
+    return claims && change(claims, token);
+  });
 
 export const trusted = (isBelieved: (token: string, header: TokenHeader) => boolean): ServerOptions =>
   verifying(

@@ -4,19 +4,22 @@ import {
   answering,
   both,
   emptyPage,
+  header,
   isScreenings,
   itemTexts,
   middleware,
   nextQuery,
   onPages,
   accepting,
+  refusals,
   requests,
   tokenAnswers,
   withHeader,
+  withoutBody,
   withRequestValue,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, cookieOf, payloadOf, tokenOf, verifying } from './bearer.ts';
+import { authorizationOf, verified, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
@@ -90,11 +93,9 @@ export const bypasses: readonly Fault[] = [
       /^\/tenants\/([^/?]+)\/screenings(?=\?|$)/,
       401,
     ),
-    'X-HTTP-Method-Override makes a POST a GET without authentication': middleware(
-      () => (request, next) =>
-        isScreenings(request) && request.headers['x-http-method-override'] === 'GET'
-          ? emptyPage()
-          : next(request),
+    'X-HTTP-Method-Override makes a POST a GET without authentication': answering(
+      emptyPage,
+      (_, { headers }) => headers['x-http-method-override'] === 'GET',
     ),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
@@ -105,11 +106,11 @@ export const bypasses: readonly Fault[] = [
     ),
     'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
-      onPages((page) => withHeader(page, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      onPages(header('set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a session cookie that a token response set replaces the token': both(
-      tokenAnswers((answer) => withHeader(answer, 'set-cookie', 'session=known; Path=/; HttpOnly')),
+      tokenAnswers(header('set-cookie', 'session=known; Path=/; HttpOnly')),
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a next needs no token because it is signed': both(
@@ -119,9 +120,9 @@ export const bypasses: readonly Fault[] = [
   }),
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
-      onPages((page) => withHeader(page, 'etag', '"page"')),
+      onPages(header('etag', '"page"')),
       answering(
-        () => ({ status: 304, headers: [['etag', '"page"']], body: '' }),
+        () => withoutBody(304, [['etag', '"page"']]),
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
     ),
@@ -145,22 +146,16 @@ export const bypasses: readonly Fault[] = [
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
     'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
-    'If-None-Match is answered with 304 before the tenant is compared': middleware(
-      () => async (request, next) => {
-        const answer = await next(request);
-        const isKnown = answer.status === 403 && request.headers['if-none-match'] !== undefined;
-        return isKnown && isScreenings(request) ? { status: 304, headers: [], body: '' } : answer;
-      },
+    'If-None-Match is answered with 304 before the tenant is compared': refusals(
+      [403],
+      (answer, { headers }) => (headers['if-none-match'] === undefined ? answer : withoutBody(304)),
     ),
     'a screening by its id is served to every tenant': byId(403),
     'the tenant of a session cookie replaces that of the token': withRequestValue(
       (request) => cookieOf(request, 'session'),
       (current) =>
         both(
-          verifying(() => async (token, nowSeconds, real) => {
-            const claims = await real(token, nowSeconds);
-            return claims && { ...claims, tenant_id: current() ?? claims.tenant_id };
-          }),
+          verified((claims) => ({ ...claims, tenant_id: current() ?? claims.tenant_id })),
           onPages((page, _, request) =>
             withHeader(page, 'set-cookie', `session=${payloadOf(tokenOf(request))?.tenant_id}; Path=/`),
           ),

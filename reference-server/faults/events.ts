@@ -1,30 +1,17 @@
 /** Section 6: faults in the captured events; the server has none. */
-import type { Target } from '../../engine/target/target.ts';
+import { withEvents, type EventChange } from '../variants/variant.ts';
 import { theme, type Fault } from './fault.ts';
 
 const fails = theme(['6-complete', '6-same-object', '6-envelope']).failsFull;
 
-type Change = (line: string, index: number) => string | readonly string[];
-
-const captured = (change: Change) => ({
-  target: (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) }),
-});
+const captured = (change: EventChange): Pick<Fault, 'target'> => ({ target: withEvents(change) });
 
 /** For a target file without a window and a dataset. */
-const withoutWindow = (change: Change) => ({
-  target: (target: Target): Target => ({
-    ...captured(change).target(target),
-    window: undefined,
-    dataset: undefined,
-  }),
+const withoutWindow = (change: EventChange): Pick<Fault, 'target'> => ({
+  target: ({ window: _, dataset: __, ...target }) => withEvents(change)(target),
 });
 
 const replaced = (pattern: RegExp | string, to: string) => captured((line) => line.replace(pattern, to));
-
-const attribute =
-  (name: string, value = '') =>
-  (line: string): string =>
-    line.replace(new RegExp(`"${name}":"[^"]*",`), value);
 
 const inData =
   (pattern: RegExp, to: string) =>
@@ -35,9 +22,9 @@ const inData =
 
 /** Changes one event in ten. */
 const some =
-  (change: Change): Change =>
-  (line, index) =>
-    index % 10 === 3 ? change(line, index) : line;
+  (change: EventChange): EventChange =>
+  (line, index, all) =>
+    index % 10 === 3 ? change(line, index, all) : line;
 
 const id =
   (change: (id: bigint) => bigint) =>
@@ -46,15 +33,17 @@ const id =
 
 const otherSeries = id((id) => id + 2n ** 40n);
 
-const unknownEvent: Change = (line, index) =>
+const unknownEvent: EventChange = (line, index) =>
   index === 5 ? [line, inData(/"id":\d+/, '"id":424242424242')(line)] : line;
+
+const EVENT_ID = /"id":"[^"]*"/;
 
 const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"data":'.length, -1);
 
 export const events: readonly Fault[] = [
   ...fails({ '6-envelope': /specversion: "1.0"/ })({ 'specversion is 0.3': replaced('"1.0"', '"0.3"') }),
   ...fails({ '6-envelope': /type: a non-empty string/ })({
-    'some events lack type': captured(some(attribute('type'))),
+    'some events lack type': captured(some((line) => line.replace(/"type":"[^"]*",/, ''))),
   }),
   ...fails({ '6-envelope': /a CloudEvent|specversion|data/ })({
     'events are screenings without an envelope': captured(dataOf),
@@ -66,15 +55,7 @@ export const events: readonly Fault[] = [
   }),
   ...fails({ '6-envelope': /one event of a source and id/ })({
     'some events have the id of the event before': captured(
-      (() => {
-        let before = '';
-        return (line: string, index: number): string => {
-          const id = /"id":"([^"]*)"/.exec(line)![1]!;
-          const changed = index % 10 === 3 ? line.replace(`"id":"${id}"`, `"id":"${before}"`) : line;
-          before = id;
-          return changed;
-        };
-      })(),
+      some((line, index, all) => line.replace(EVENT_ID, EVENT_ID.exec(all[index - 1]!)![0])),
     ),
   }),
   ...fails({ '6-envelope': /lower-case letters and digits/ })({

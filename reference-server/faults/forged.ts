@@ -2,10 +2,10 @@
 import type { KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting } from '../run/alter.ts';
+import { both, minting, verifying } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { trusted, headerOf, hmacKey, payloadOf, signedWith, verifying, type TokenHeader } from './bearer.ts';
+import { verified, trusted, headerOf, hmacKey, payloadOf, signedWith, type TokenHeader } from './bearer.ts';
 import { full, REFUSALS, theme, type Fault } from './fault.ts';
 
 const { fails, failsLater } = theme([...REFUSALS, '4.2-success']);
@@ -64,17 +64,17 @@ export const forged: readonly Fault[] = [
     'the fourth later mint revokes a token': lastOnes(4),
   }),
   ...fails({ '5-valid-token': /200: the token lasts \d+ s more.*401/ })({
-    'a token can be used for thirty requests': verifying(() => {
-      const uses = new Map<string, number>();
-      return async (token, nowSeconds, real) => {
-        const claims = await real(token, nowSeconds);
-        if (!claims) return undefined;
-        uses.set(token, (uses.get(token) ?? 0) + 1);
-        return uses.get(token)! > 30 ? undefined : claims;
-      };
-    }),
+    'a token can be used for thirty requests': thirtyTimes(),
   }),
 ];
+
+function thirtyTimes(): ServerOptions {
+  const uses = new Map<string, number>();
+  return verified((claims, token) => {
+    uses.set(token, (uses.get(token) ?? 0) + 1);
+    return uses.get(token)! > 30 ? undefined : claims;
+  });
+}
 
 /** Only the newest tokens of a client are valid. */
 function lastOnes(valid: number): ServerOptions {
@@ -86,9 +86,6 @@ function lastOnes(valid: number): ServerOptions {
       newest.set(claims.sub, [token, ...(newest.get(claims.sub) ?? [])].slice(0, valid));
       return token;
     }),
-    verifying(() => async (token, nowSeconds, real) => {
-      const claims = await real(token, nowSeconds);
-      return claims && newest.get(claims.sub)?.includes(token) ? claims : undefined;
-    }),
+    verified((claims, token) => (newest.get(claims.sub)?.includes(token) ? claims : undefined)),
   );
 }

@@ -2,7 +2,7 @@
 import { parseForm, type ServiceRequest } from '../http/http.ts';
 import { authenticating, both, intercepting, isTokenRequest, oauthError, requests } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf } from './bearer.ts';
+import { basicOf } from './bearer.ts';
 
 export type Form = Map<string, Values>;
 export type Values = readonly string[];
@@ -11,6 +11,19 @@ export const formOf = (request: ServiceRequest): Form => {
   const form = parseForm(request.body.toString()) ?? new URLSearchParams();
   return new Map([...form.keys()].map((name) => [name, form.getAll(name)]));
 };
+
+/** The first value of a field of a token request. */
+export const fieldOf =
+  (name: string) =>
+  (request: ServiceRequest): string | undefined =>
+    isTokenRequest(request) ? formOf(request).get(name)?.[0] : undefined;
+
+/** The request with another form. */
+export const asForm = (request: ServiceRequest, form: ConstructorParameters<typeof URLSearchParams>[0]) => ({
+  ...request,
+  headers: { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' },
+  body: Buffer.from(new URLSearchParams(form).toString()),
+});
 
 /** Changes the forms of matching token requests. */
 export const forms = (
@@ -25,7 +38,7 @@ export const forms = (
     const pairs = [...form].flatMap(([name, values]) =>
       values.map((value): [string, string] => [name, value]),
     );
-    return { ...request, body: Buffer.from(new URLSearchParams(pairs).toString()) };
+    return asForm(request, pairs);
   });
 
 /** Reads other values for one field; `read` gets an empty array if the field is absent. */
@@ -44,13 +57,6 @@ export const first = (name: string, read: (text: string) => string): ServerOptio
     const [shown = ''] = values;
     return values.length > 0 && read(shown) !== shown ? [read(shown)] : values;
   });
-
-/** Reads every value that is like the right one as the right one. */
-export const like = (
-  name: string,
-  right: string,
-  isLike: (shown: string, right: string) => boolean,
-): ServerOptions => field(name, (values) => values.map((shown) => (isLike(shown, right) ? right : shown)));
 
 type Credentials = readonly [id: string, secret: string];
 
@@ -82,13 +88,13 @@ export const uncompared = (change: (form: Form, value: string) => void): ServerO
 /** Reads the credentials of Basic in place of those of the form. */
 export const authenticatedByBasic = (read = (secret: string): string => secret): ServerOptions =>
   requests((request) => {
-    const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
+    const basic = basicOf(request);
     if (!isTokenRequest(request) || basic === undefined) return request;
     const form = parseForm(request.body.toString()) ?? new URLSearchParams();
-    const [id = '', secret = ''] = Buffer.from(basic, 'base64').toString().split(':').map(decodeURIComponent);
+    const [id = '', secret = ''] = basic.split(':').map(decodeURIComponent);
     form.set('client_id', id);
     form.set('client_secret', read(secret));
-    return { ...request, body: Buffer.from(form.toString()) };
+    return asForm(request, form);
   });
 
 /** Accepts any client_secret in Basic. */

@@ -1,21 +1,18 @@
 /** Sections 7.2 and 8: the rate limit. */
-import type { Target } from '../../engine/target/target.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { emptyPage, html, isScreenings, middleware, refusal, refusals, withHeader } from '../run/alter.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
-import { brokenBody } from './rest-errors.ts';
+import { brokenAnswer } from './rest-errors.ts';
+import { probing } from '../variants/variant.ts';
 
 const { fails } = theme([...REFUSALS, ...PAGES]);
 
 /** Low enough to be exceeded from a slow machine, and too high for other requirements to be affected. */
 const BUCKET: RateLimit = { limit: 20, windowMs: 1_000, algorithm: 'token-bucket', burst: 300 };
 
-const probed = (server: ServerOptions, maxRequests = 900) => ({
-  server,
-  target: (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } }),
-});
+const probed = (server: ServerOptions, maxRequests = 900) => ({ server, target: probing(maxRequests) });
 const limited = (alter: Parameters<typeof refusals>[1], rateLimit = BUCKET): ServerOptions => ({
   rateLimit,
   ...refusals([429], alter),
@@ -29,7 +26,7 @@ export const limits: readonly Fault[] = [
     'a 429 has another code': refusedBy((answer) => ({ ...answer, body: '{"code":"too_many_requests"}' })),
   }),
   ...fails({ '7.2-rate_limited': /429 rate_limited.*<h1>/, '7.2-body': /rate_limited.*<h1>/ })({
-    'a 429 is HTML': refusedBy(() => withHeader(html(429, 'Too Many Requests'), 'retry-after', '1')),
+    'a 429 is HTML': refusedBy(() => html(429, 'Too Many Requests', [['retry-after', '1']])),
   }),
   ...fails({ '7.2-rate_limited': /429 rate_limited beyond a rate limit/ })({
     'rejected requests get an empty page': { ...refusedBy(emptyPage), bare: false },
@@ -43,11 +40,7 @@ export const limits: readonly Fault[] = [
     '7.2-no-unprovoked-5xx': /past the rate limit/,
   })({
     'rejected requests are 500': refusedBy(() => refusal('500 internal_error')),
-    'connections of rejected requests close': refusedBy(() => ({
-      status: 200,
-      headers: [],
-      body: brokenBody(),
-    })),
+    'connections of rejected requests close': refusedBy(brokenAnswer),
   }),
   ...fails({ '7.2-retry-after': /Retry-After: none/ })({ 'a 429 lacks Retry-After': after(() => undefined) }),
   ...fails({ '7.2-retry-after': /Retry-After: 1 seconds/ })({
@@ -59,14 +52,7 @@ export const limits: readonly Fault[] = [
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx.*503/, '7.2-rate_limited': /limit_req of nginx/ })({
     'rejected requests are 503': {
-      ...probed(
-        limited(() => refusal('503 service_unavailable'), {
-          limit: 25,
-          windowMs: 1_000,
-          algorithm: 'token-bucket',
-          burst: 60,
-        }),
-      ),
+      ...probed(limited(() => refusal('503 service_unavailable'), { ...BUCKET, limit: 25, burst: 60 })),
       needsNeighbours: true,
     },
   }),

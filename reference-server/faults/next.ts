@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   both,
+  concurrently,
   emptyPage,
   isScreenings,
   jsonBody,
@@ -13,13 +14,12 @@ import {
   queryOf,
   refusal,
   requests,
-  storedPages,
   withoutLink,
   type Middleware,
 } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { byDepth } from './rows.ts';
+import { byDepth, sized, withoutFirst } from './rows.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, '9-prefix']);
@@ -34,13 +34,13 @@ const parameter = (name: string, change: (value: string) => string | undefined):
 const nextText = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
 
-/** Changes the Link header of pages with a next; undefined removes it. `own` is the URL of the page itself. */
-const link = (change: (next: string, own: string) => string | undefined): ServerOptions =>
-  pages((page, _, __, request) => {
+/** Changes the Link header of pages with a next; undefined removes it. */
+const link = (change: (next: string) => string | undefined): ServerOptions =>
+  pages((page) => {
     const next = nextOf(page);
     if (!next) return;
-    const value = change(next, `http://${request.headers['host']}${request.path}`);
     withoutLink(page);
+    const value = change(next);
     if (value !== undefined) page.headers.push(['link', value]);
   });
 
@@ -72,7 +72,7 @@ export const next: readonly Fault[] = [
   }),
   ...fails({ '4.2-r6-next-from_id': /next with from_id=/, '4.2-r5-exactly-once': /is missing/ })({
     'next is made of the extra row': {
-      ...storedPages(() => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize + 1, 1000) })),
+      ...sized((pageSize) => Math.min(pageSize + 1, 1000)),
       ...pages((page, query) => {
         if (page.items.length > Number(query.get('pageSize') ?? 100)) page.items.pop();
       }),
@@ -184,31 +184,27 @@ export const nextAgain: readonly Fault[] = [
   }),
   ...fails({ '4.2-repeatable': /items again/ })({
     'a next that is requested with a new token returns an empty page': boundToToken(emptyPage),
-    'the second of two concurrent requests for a next gets an empty page': middleware(() => {
-      const underWay = new Set<string>();
-      return async (request, next) => {
-        const { path } = request;
-        if (!queryOf(request).has('from_id')) return next(request);
-        if (underWay.has(path)) return emptyPage();
-        underWay.add(path);
-        // Simulates the latency of a call to another service, so that requests overlap.
+    'the second of two concurrent requests for a next gets an empty page': concurrently(
+      (request) => (queryOf(request).has('from_id') ? request.path : undefined),
+      async (inFlight, request, next) => {
+        if (inFlight > 1) return emptyPage();
         await sleep(2);
-        return next(request).finally(() => underWay.delete(path));
-      };
-    }),
+        return next(request);
+      },
+    ),
   }),
   ...fails({ '4.2-repeatable': /number \d+ again/ })({
     'every second answer to the same request for five items lacks the first': middleware(() => {
-      const asked = new Map<string, number>();
+      const asked = new Set<string>();
       return async (request, next) => {
         const answer = await next(request);
         const query = queryOf(request);
         if (query.get('pageSize') !== '5' || query.has('from_id') || answer.status !== 200) return answer;
-        const times = (asked.get(request.path) ?? 0) + 1;
-        asked.set(request.path, times);
-        return times % 2 === 1
-          ? answer
-          : jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer);
+        const isSecond = asked.delete(request.path);
+        if (!isSecond) asked.add(request.path);
+        return isSecond
+          ? jsonBody((page) => ({ ...page, items: (page['items'] as unknown[]).slice(1) }))(answer)
+          : answer;
       };
     }),
   }),
@@ -216,7 +212,7 @@ export const nextAgain: readonly Fault[] = [
     'pages of 1000 lose their first item after the third': {
       large: true,
       server: byDepth((page, depth, { pageSize }) =>
-        depth > 3 && pageSize === 1000 ? { ...page, items: page.items.slice(1) } : page,
+        depth > 3 && pageSize === 1000 ? withoutFirst(page) : page,
       ),
     },
   }),

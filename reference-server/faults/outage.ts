@@ -58,6 +58,8 @@ const isOf =
     isScreenings(request) && request.path.includes(TENANTS[tenant]);
 const isAnonymous: Matches = (request) =>
   isScreenings(request) && request.headers['authorization'] === undefined;
+const isOfSecondClient: Matches = (request) =>
+  isTokenRequest(request) && /client_id=second/.test(String(request.body));
 const hasNoPageSize: Matches = (request) => isScreenings(request) && !queryOf(request).has('pageSize');
 
 /** Replaces answers of one status; pages become 503. */
@@ -116,10 +118,7 @@ export const outages: readonly Fault[] = [
   }),
   ...fails({ '4.1-success': /200.*401 .*invalid_client/ })({
     'during an outage right credentials are invalid_client': during(isTokenRequest, invalidClient),
-    'during an outage the second client is invalid_client': during(
-      (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
-      invalidClient,
-    ),
+    'during an outage the second client is invalid_client': during(isOfSecondClient, invalidClient),
   }),
   ...fails({ '5-missing': /401.*200/ })({
     'during an outage requests need no token': during(isAnonymous, emptyPage),
@@ -155,9 +154,7 @@ export const outages: readonly Fault[] = [
     'after an outage the second tenant still fails': afterwards(isOf('secondTenant')),
   }),
   ...fails({ '7.2-server-error': /second tenant's token request: 200.*end of the fault.*503/ })({
-    'after an outage the second client gets no token': afterwards(
-      (request) => isTokenRequest(request) && /client_id=second/.test(String(request.body)),
-    ),
+    'after an outage the second client gets no token': afterwards(isOfSecondClient),
   }),
   ...fails({ '7.2-server-error': /a page: 200 within.*end of the fault.*503/ })({
     'after an outage first pages of one item still fail': afterwards(
@@ -171,10 +168,7 @@ export const outages: readonly Fault[] = [
   ...fails({ '7.2-server-error': /no page that ends the traversal.*0 items/ })({
     'after an outage pages are empty': afterwards(
       (request) => isScreenings(request) && !isFollowed(request),
-      async (request, next) => {
-        const answer = await next(request);
-        return answer.status === 200 ? emptyPage() : answer;
-      },
+      replacing(200, emptyPage),
     ),
   }),
   ...fails({ '7.2-server-error': /with a new token: 200 within.*end of the fault.*401/ })({

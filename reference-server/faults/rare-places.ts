@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   answering,
+  concurrently,
+  counting,
   emptyPage,
   isScreenings,
-  middleware,
   nextOf,
   pages,
   refusal,
@@ -17,14 +18,14 @@ import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, hasExpired, headerOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import type { ServiceAnswer } from '../http/http.ts';
-import { brokenBody } from './rest-errors.ts';
-import { rows } from './rows.ts';
+import { brokenAnswer } from './rest-errors.ts';
+import { endingAt, rows } from './rows.ts';
+import { windowWhere } from './window.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS, '7.2-server-error']);
 
 const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
 const isLarge: Where = (query) => query.get('pageSize') === '1000';
-const hasCursor: Where = (query) => query.has('from_id');
 const isFollowed: Where = (query) => query.has('from_id') && !query.has('pageSize');
 const both =
   (...conditions: readonly Where[]): Where =>
@@ -46,11 +47,9 @@ const inBerlin = ({ seconds }: Instant): string =>
 
 export const rarePlaces: readonly Fault[] = [
   ...fails({ '4.2-window': /only items in \[/ })({
-    'a to at a local midnight includes the following day': rows({
-      ends: (row, { from, to, raw }) => {
-        const isDay = /T00:00:00(\.0*)?[+-]/.test(raw.get('to') ?? '') && compareInstants(from, to) < 0;
-        return compareInstants(row.at, isDay ? shift(to, 86_400n, 0) : to) < 0;
-      },
+    'a to at a local midnight includes the following day': endingAt(({ from, to, raw }) => {
+      const isDay = /T00:00:00(\.0*)?[+-]/.test(raw.get('to') ?? '') && compareInstants(from, to) < 0;
+      return isDay ? shift(to, 86_400n, 0) : to;
     }),
   }),
   ...fails({ '4.2-window': /no item before|no item at or after|item \d+ at|is missing/ })({
@@ -83,7 +82,9 @@ export const rarePlaces: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
-    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', hasCursor),
+    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', (query) =>
+      query.has('from_id'),
+    ),
     'pageSize is not validated after fifteen requests': afterRequests(
       15,
       accepting('page_size_out_of_range'),
@@ -103,27 +104,23 @@ export const rarePlaces: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
-    'a window of one day needs no token': accepting('unauthenticated', (query, { headers }) => {
-      const [from, to] = windowOf(query);
-      const isDay = !!from && !!to && to.seconds - from.seconds === 86_400n;
-      // Other checks send the token or a condition in headers.
-      return isDay && !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value));
-    }),
-    'concurrent requests need no token': middleware(() => {
-      let underWay = 0;
-      return async (request, next) => {
-        underWay += 1;
-        const others = underWay > 1;
-        try {
-          // Simulates the latency of a call to another service, so that requests overlap.
-          await sleep(20);
-          const answer = await next(request);
-          return others && answer.status === 401 && isScreenings(request) ? emptyPage() : answer;
-        } finally {
-          underWay -= 1;
-        }
-      };
-    }),
+    'a window of one day needs no token': accepting(
+      'unauthenticated',
+      both(
+        windowWhere((from, to) => to.seconds - from.seconds === 86_400n),
+        // Other checks send the token or a condition in headers.
+        (_, { headers }) =>
+          !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value)),
+      ),
+    ),
+    'concurrent requests need no token': concurrently(
+      () => 'any',
+      async (inFlight, request, next) => {
+        await sleep(20);
+        const answer = await next(request);
+        return inFlight > 1 && answer.status === 401 && isScreenings(request) ? emptyPage() : answer;
+      },
+    ),
   }),
   ...fails({ '5-forged': /401 unauthenticated.*200/ })({
     'jwk in the header of the token is trusted for a path in capitals': accepting(
@@ -148,35 +145,22 @@ export const rarePlaces: readonly Fault[] = [
 // -- one answer in many -------------------------------------------------------------------------------
 
 const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
-  middleware(() => {
-    let asked = 0;
-    return (request, next) => (isScreenings(request) && (asked += 1) % 25 === 15 ? answer() : next(request));
-  });
+  counting((asked, request, next) => (asked % 25 === 15 ? answer() : next(request)), isScreenings);
 
 export const intermittent: readonly Fault[] = [
   ...failsLater({ '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ })({
-    'more than six concurrent requests are 500': middleware(() => {
-      let inFlight = 0;
-      return async (request, next) => {
-        if (!isScreenings(request)) return next(request);
-        try {
-          const isExhausted = ++inFlight > 6;
-          await sleep(20);
-          return isExhausted ? refusal('500 internal_error') : await next(request);
-        } finally {
-          inFlight--;
-        }
-      };
-    }),
+    'more than six concurrent requests are 500': concurrently(
+      (request) => (isScreenings(request) ? 'any' : undefined),
+      async (inFlight, request, next) => {
+        await sleep(20);
+        return inFlight > 6 ? refusal('500 internal_error') : next(request);
+      },
+    ),
   }),
   ...failsLater({ '7.2-no-unprovoked-5xx': /no 5xx.*503/ })({
     'one answer in 25 is 503': everyTwentyFifth(() => refusal('503 service_unavailable')),
   }),
   ...failsLater({ '7.2-no-unprovoked-5xx': /broken connection/ })({
-    'one answer in 25 breaks off': everyTwentyFifth(() => ({
-      status: 200,
-      headers: [['content-type', 'application/json']],
-      body: brokenBody(),
-    })),
+    'one answer in 25 breaks off': everyTwentyFifth(brokenAnswer),
   }),
 ];

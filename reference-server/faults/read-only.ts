@@ -1,34 +1,35 @@
 /** Section 1: servers that accept writes. */
+import { parseJson } from '../../engine/client/json.ts';
 import { instant } from '../../engine/data/instant.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { both, isScreenings, middleware, pages, requests } from '../run/alter.ts';
+import { both, eachText, isScreenings, middleware, requests, withoutBody } from '../run/alter.ts';
 import { theme, type Fault } from './fault.ts';
 import { screening, withAdded } from './rows.ts';
 
 const { fails, failsFull } = theme();
 
-const done = (): ServiceAnswer => jsonAnswer(200, { done: true });
-const nothingToSay = (): ServiceAnswer => ({ status: 204, headers: [], body: '' });
-
 const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): boolean =>
   methods.includes(method) && /\/tenants\/[^/]+\/screenings(\/|\?|$)/.test(path);
 
-/** The scratch tenant's screenings by id, which `change` may alter before it answers. */
+type Held = Map<string, StoredScreening>;
+
+/** The scratch tenant's screenings by id, which `change` may alter; the answer is 200 where it returns true. */
 function writable(
-  change: (held: Map<string, StoredScreening>, request: ServiceRequest) => ServiceAnswer | undefined,
+  method: string,
+  change: (held: Held, body: unknown, request: ServiceRequest) => unknown,
 ): ServerOptions {
-  let held = new Map<string, StoredScreening>();
+  let held: Held = new Map();
   return {
-    ...middleware(
-      () => (request, next) =>
-        (request.path.includes(TENANTS.scratch) &&
-          isWriting(request, 'POST', 'PUT', 'PATCH', 'DELETE') &&
-          change(held, request)) ||
-        next(request),
-    ),
+    ...middleware(() => (request, next) => {
+      const isServed =
+        request.path.includes(TENANTS.scratch) &&
+        isWriting(request, method) &&
+        change(held, parseJson(String(request.body)), request);
+      return isServed ? jsonAnswer(200, { done: true }) : next(request);
+    }),
     ...withAdded(() => {
       // Each server starts with its own collection.
       held = new Map([['1', ofScratch('1', '1970-05-05T05:05:05Z')]]);
@@ -36,6 +37,11 @@ function writable(
     }),
   };
 }
+
+const store = (held: Held, ...all: readonly Pick<Posted, 'id' | 'testTime'>[]): true => {
+  for (const { id, testTime } of all) held.set(String(id), ofScratch(String(id), testTime));
+  return true;
+};
 
 function ofScratch(id: string, testTime: string): StoredScreening {
   const bare = screening(TENANTS.scratch, BigInt(id), instant(testTime));
@@ -51,63 +57,43 @@ interface Posted {
   readonly result: string;
 }
 
-const bodyOf = (body: ServiceRequest['body']): unknown =>
-  String(body) === '' ? undefined : JSON.parse(String(body));
-
 const isComplete = (value: unknown): value is Posted =>
   ['id', 'tenantId', 'testTime', 'result'].every((name) => Object.hasOwn(Object(value), name));
 
 export const readOnly: readonly Fault[] = [
   ...failsFull({ '1-read-only': /no screening that was not there before/ })({
-    'POST stores a screening': writable((held, { method, body }) => {
-      const one = bodyOf(body);
-      if (method !== 'POST' || Array.isArray(one)) return undefined;
-      const { id, testTime } = one as Posted;
-      held.set(String(id), ofScratch(String(id), testTime));
-      return done();
-    }),
-    'POST stores a screening that has all members': writable((held, { method, body }) => {
-      const one = bodyOf(body);
-      if (method !== 'POST' || !isComplete(one)) return undefined;
-      held.set(String(one.id), ofScratch(String(one.id), one.testTime));
-      return done();
-    }),
-    'POST stores screenings from an array': writable((held, { method, body }) => {
-      const all = bodyOf(body);
-      if (method !== 'POST' || !Array.isArray(all)) return undefined;
-      for (const { id, testTime } of all as Posted[]) held.set(String(id), ofScratch(String(id), testTime));
-      return done();
-    }),
+    'POST stores a screening': writable(
+      'POST',
+      (held, one) => !Array.isArray(one) && store(held, one as Posted),
+    ),
+    'POST stores a screening that has all members': writable(
+      'POST',
+      (held, one) => isComplete(one) && store(held, one),
+    ),
+    'POST stores screenings from an array': writable(
+      'POST',
+      (held, all) => Array.isArray(all) && store(held, ...(all as Posted[])),
+    ),
   }),
   ...failsFull({ '1-read-only': /as before the writing methods.*with other values/ })({
-    'PUT replaces a screening if the id of its body is the one of its path': writable((held, request) => {
-      const id = idOf(request);
-      const one = bodyOf(request.body);
-      if (request.method !== 'PUT' || !isComplete(one) || String(one.id) !== id || !held.has(id))
-        return undefined;
-      held.set(id, ofScratch(id, one.testTime));
-      return done();
-    }),
-    'PATCH as application/merge-patch+json changes a screening': writable((held, request) => {
-      const id = idOf(request);
-      const { testTime } = (bodyOf(request.body) ?? {}) as Partial<Posted>;
+    'PUT replaces a screening if the id of its body is the one of its path': writable(
+      'PUT',
+      (held, one, request) => {
+        const id = idOf(request) ?? '';
+        return isComplete(one) && String(one.id) === id && held.has(id) && store(held, one);
+      },
+    ),
+    'PATCH as application/merge-patch+json changes a screening': writable('PATCH', (held, part, request) => {
+      const id = idOf(request) ?? '';
+      const { testTime } = (part ?? {}) as Partial<Posted>;
       const isMerge = request.headers['content-type'] === 'application/merge-patch+json';
-      if (request.method !== 'PATCH' || !isMerge || id === undefined || !held.has(id) || !testTime)
-        return undefined;
-      held.set(id, ofScratch(id, testTime));
-      return done();
+      return isMerge && testTime && held.has(id) && store(held, { id: Number(id), testTime });
     }),
   }),
   ...failsFull({ '1-read-only': /as before the writing methods.*without it/ })({
-    'DELETE deletes a screening': writable((held, request) => {
-      const id = idOf(request);
-      if (request.method !== 'DELETE' || id === undefined) return undefined;
-      held.delete(id);
-      return nothingToSay();
-    }),
-    'DELETE of the collection deletes all screenings, with a 404': writable((held, { method, path }) => {
-      if (method === 'DELETE' && path.endsWith('/screenings')) held.clear();
-      return undefined;
+    'DELETE deletes a screening': writable('DELETE', (held, _, request) => held.delete(idOf(request) ?? '')),
+    'DELETE of the collection deletes all screenings, with a 404': writable('DELETE', (held, _, { path }) => {
+      if (path.endsWith('/screenings')) held.clear();
     }),
   }),
   ...fails({ '1-read-only': /with other values/ })({
@@ -115,7 +101,7 @@ export const readOnly: readonly Fault[] = [
   }),
   ...fails({ '1-read-only-refused': /a 4xx or 501.*204/ })({
     'PUT and PATCH are 204 without effect': middleware(
-      () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? nothingToSay() : next(request)),
+      () => (request, next) => (isWriting(request, 'PUT', 'PATCH') ? withoutBody(204) : next(request)),
     ),
   }),
   ...failsFull({ '1-read-only-refused': /a 4xx or 501.*200/ })({
@@ -131,8 +117,6 @@ function patchingAll(): ServerOptions {
     if (isWriting(request, 'PATCH')) times += 1;
     return next(request);
   });
-  const shown = pages((page) => {
-    if (times > 0) page.items = page.items.map((item) => item.replace(/\}$/, `,"revision":${times}}`));
-  });
+  const shown = eachText((item) => (times > 0 ? item.replace(/\}$/, `,"revision":${times}}`) : item));
   return both(shown, counting);
 }

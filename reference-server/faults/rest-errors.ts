@@ -1,7 +1,7 @@
 /** Section 7.2: faults in the errors of the REST API. */
 import { setTimeout } from 'node:timers/promises';
 import { CODES } from '../../engine/checks/errors.ts';
-import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   accepting,
   answering,
@@ -19,13 +19,13 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { edgeLike } from './window.ts';
 
 const { fails, failsFull, failsLater } = theme([...REFUSALS, ...PAGES]);
 
 const errors = (alter: (answer: ServiceAnswer) => ServiceAnswer): ServerOptions =>
   refusals([400, 401, 403, 404], alter);
 
-/** Replaces errors with this code. */
 const recoded = (code: string, to: string): ServerOptions =>
   refusals([400], (answer) => (String(answer.body).includes(`"${code}"`) ? refusal(to) : answer));
 
@@ -44,24 +44,30 @@ const unacceptable = (status: number, where: (request: ServiceRequest) => boolea
 
 const withHeaderLike = (name: string, value: RegExp): ServerOptions =>
   crashing((_, { headers }) => value.test(headers[name] ?? ''));
+const repeating = (name: string): ServerOptions => crashing((query) => query.getAll(name).length > 1);
 
-const eitherEdge =
-  (pattern: RegExp): Where =>
-  (query) =>
-    ['from', 'to'].some((name) => pattern.test(query.get(name) ?? ''));
-
-/** Reads a pageSize or from_id with this spelling as another value, or as absent. */
-const integer = (name: string, spelling: RegExp, to?: (text: string) => string): ServerOptions =>
-  reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
-const pageSize = (spelling: RegExp, to?: string | ((text: string) => string)): ServerOptions =>
-  integer('pageSize', spelling, typeof to === 'string' ? () => to : to);
-const fromId = (spelling: RegExp, to?: (text: string) => string): ServerOptions =>
-  integer('from_id', spelling, to);
+/** Reads an integer with this spelling as another value, or as absent. */
+const integer =
+  (name: string) =>
+  (spelling: RegExp, to?: (text: string) => string): ServerOptions =>
+    reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
+const pageSize = integer('pageSize');
+const fromId = integer('from_id');
 
 const time = (spelling: RegExp, to: string | ((match: string) => string)): ServerOptions =>
   reading(['from', 'to'], (text) => text.replace(spelling, to as string));
 
 const SPRING = '2026-03-01T00:00:00Z';
+
+/** A page that breaks off. */
+export const brokenAnswer = (): ServiceAnswer => ({ ...jsonAnswer(200, ''), body: brokenBody() });
+
+async function* brokenBody(): AsyncGenerator<Buffer> {
+  yield Buffer.from('{"items":[');
+  // After the first bytes were sent: a connection that closes earlier looks like an idle one that was closed.
+  await setTimeout(20);
+  throw new Error('the connection breaks here');
+}
 
 export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-body': /a JSON body with.*unescaped/ })({
@@ -99,7 +105,7 @@ export const restErrors: readonly Fault[] = [
     'reads a pageSize up to its first letter': pageSize(/^\d+[a-z]+$/, (text) =>
       String(Math.max(1, parseInt(text))),
     ),
-    'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, '1000'),
+    'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, () => '1000'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
@@ -111,7 +117,7 @@ export const restErrors: readonly Fault[] = [
     'an empty from_id is the largest one': fromId(/^$/, () => String(2n ** 63n - 1n)),
   }),
   ...fails({ '7.2-invalid_request': /400, or a page of pageSize 100.*items/ })({
-    'an empty pageSize is the largest one': pageSize(/^$/, '1000'),
+    'an empty pageSize is the largest one': pageSize(/^$/, () => '1000'),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*422/ })({
     'a malformed integer is 422': recoded('invalid_request', '422 invalid_request'),
@@ -144,7 +150,7 @@ export const restErrors: readonly Fault[] = [
     'a NUL ends a time': time(/\0.*/s, ''),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
-    '31 April is accepted': accepting('invalid_time_range', eitherEdge(/-04-31T/)),
+    '31 April is accepted': accepting('invalid_time_range', edgeLike(/-04-31T/)),
     'a window with equal edges is empty before they are parsed': accepting(
       'invalid_time_range',
       (query) => query.has('from') && query.get('from') === query.get('to'),
@@ -177,20 +183,16 @@ export const restErrors: readonly Fault[] = [
     'a tenant that is not onboarded gets an empty page': refusals([404], emptyPage),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'an Accept header without JSON is 500': crashing((_, { headers }) =>
-      /html/.test(headers['accept'] ?? ''),
-    ),
+    'an Accept header without JSON is 500': withHeaderLike('accept', /html/),
     'a 400 where Accept excludes JSON is 500': unacceptable(400, isScreenings),
     'a 401 where Accept excludes JSON is 500': unacceptable(401, isScreenings),
     'a token error where Accept excludes JSON is 500': unacceptable(400, isTokenRequest),
     'a NUL in a parameter is 500': crashing((_, { path }) => path.includes('%00')),
-    'the last day of the year 9999 is 500': crashing(eitherEdge(/^9999-12-31/)),
-    'a second from_id is 500': crashing((query) => query.getAll('from_id').length > 1),
-    'a second to is 500': crashing((query) => query.getAll('to').length > 1),
+    'the last day of the year 9999 is 500': crashing(edgeLike(/^9999-12-31/)),
+    'a second from_id is 500': repeating('from_id'),
+    'a second to is 500': repeating('to'),
     'a list of page sizes is 500': crashing((query) => query.has('pageSize[]')),
-    'a letter beyond ASCII in Authorization is 500': crashing((_, { headers }) =>
-      /[^\0-\x7f]/.test(headers['authorization'] ?? ''),
-    ),
+    'a letter beyond ASCII in Authorization is 500': withHeaderLike('authorization', /[^\0-\x7f]/),
     'a GET without a query is 500': crashing(
       (_, { method, path }) => method === 'GET' && !path.includes('?'),
     ),
@@ -203,17 +205,8 @@ export const restErrors: readonly Fault[] = [
     'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
-    'broken percent-encoding closes the connection': answering(
-      () => ({ status: 200, headers: [], body: brokenBody() }),
-      (_, { path }) => /%(?![0-9a-f]{2})/i.test(path),
+    'broken percent-encoding closes the connection': answering(brokenAnswer, (_, { path }) =>
+      /%(?![0-9a-f]{2})/i.test(path),
     ),
   }),
 ];
-
-/** A body that breaks off. */
-export async function* brokenBody(): AsyncGenerator<Buffer> {
-  yield Buffer.from('{"items":[');
-  // After the first bytes were sent: a connection that closes earlier looks like an idle one that was closed.
-  await setTimeout(20);
-  throw new Error('the connection breaks here');
-}

@@ -47,9 +47,9 @@ export const RULES: Rules<PageQuery> = {
 const rowsOf = (items: readonly StoredScreening[], at: Rules['at']): Row[] =>
   items.map((item) => ({ ...item, at: at(item.testTime) }));
 
-const EVERYTHING = {
+export const EVERYTHING = {
   from: instant('0001-01-01T00:00:00Z'),
-  to: instant('9999-12-31T00:00:00Z'),
+  to: instant('9999-12-31T23:59:59Z'),
   pageSize: 1_000_000,
 };
 
@@ -78,10 +78,20 @@ export function rows(broken: Partial<Rules>): ServerOptions {
   );
 }
 
+/** A store whose windows end at another instant than to. */
+export const endingAt = (endOf: (asked: Asked) => Instant): ServerOptions =>
+  rows({ ends: (row, asked) => compareInstants(row.at, endOf(asked)) < 0 });
+
 /** Alters every page of the store; next is built from the altered page. */
 export const alterStored = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
+
+export const withoutFirst = (page: StoredPage): StoredPage => ({ ...page, items: page.items.slice(1) });
+
+/** A store that is asked for another page size; next is built from the page that it returns. */
+export const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>
+  storedPages(() => (query, ask) => ask({ ...query, pageSize: sizeOf(query.pageSize) }));
 
 /** Alters the page number `depth` of a traversal, counted from 1, with the same parameters. The last item keeps next. */
 export const byDepth = (
@@ -123,6 +133,13 @@ export const withAdded = (make: () => (query: PageQuery) => readonly StoredScree
     const further = make();
     return async (query, ask) => merged(query, ask, further(query));
   });
+
+export const withAddedTo = (tenant: string, items: readonly StoredScreening[]): ServerOptions =>
+  withAdded(
+    () =>
+      ({ tenantId }) =>
+        tenantId === tenant ? items : [],
+  );
 
 export async function merged(
   query: PageQuery,

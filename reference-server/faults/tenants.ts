@@ -8,7 +8,6 @@ import {
   accepting,
   both,
   emptyPage,
-  isTokenRequest,
   withRequestValue,
   middleware,
   minting,
@@ -19,11 +18,16 @@ import {
   storedPages,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { verifying } from './bearer.ts';
+import { verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
-import { authenticatedByBasic, formOf } from './forms.ts';
+import { authenticatedByBasic, fieldOf } from './forms.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
+
+const inQuery =
+  (name: string) =>
+  (request: ServiceRequest): string | undefined =>
+    queryOf(request).get(name) ?? undefined;
 
 /** A cursor in next names the tenant. */
 const cursorOfTenant = nextUrls((next) => {
@@ -39,7 +43,10 @@ export const tenants: readonly Fault[] = [
     ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
-    'serves the tenant of the path, whatever the token': pathTenant(),
+    'serves the tenant of the path, whatever the token': withRequestValue(
+      ({ path }) => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '',
+      (current) => verified((claims) => ({ ...claims, tenant_id: current() })),
+    ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({
     "another onboarded tenant's path is 404": refusals([403], () => refusal('404 not_found')),
@@ -48,8 +55,26 @@ export const tenants: readonly Fault[] = [
     "another tenant's path is an empty page": refusals([403], emptyPage),
   }),
   ...failsFull({ '5-one-tenant': /tenant_id: / })({
-    'tenants share a token cache': sharedTokens(),
-    'the third of three concurrent mints returns the latest one': concurrentMints(),
+    'tenants share a token cache': middleware(() => {
+      let kept: ServiceAnswer | undefined;
+      return async (request, next) => {
+        const answer = await next(request);
+        const isMint = answer.status === 200 && fieldOf('scope')(request) === 'screenings.read';
+        return isMint ? (kept ??= answer) : answer;
+      };
+    }),
+    'the third of three concurrent mints returns the latest one': minting(() => {
+      let latest: TokenClaims;
+      let inFlight = 0;
+      return async (claims, real) => {
+        latest = claims;
+        const isMixedUp = ++inFlight >= 3;
+        // Longer than the delay between two concurrent requests on a busy machine.
+        await sleep(30);
+        inFlight--;
+        return real(isMixedUp ? latest : claims);
+      };
+    }),
   }),
   ...failsFull({ '4.2-r3-one-tenant': /only screenings of/ })({
     "a page after a cursor holds the other tenant's screening": withoutDatasets(
@@ -79,13 +104,8 @@ export const tenants: readonly Fault[] = [
         };
       }),
     ),
-    'tenantId in the query overrides the path': storedTenant(
-      (request) => queryOf(request).get('tenantId') ?? undefined,
-    ),
-    'the tenant of a cursor overrides the path': both(
-      storedTenant((request) => queryOf(request).get('cursor') ?? undefined),
-      cursorOfTenant,
-    ),
+    'tenantId in the query overrides the path': storedTenant(inQuery('tenantId')),
+    'the tenant of a cursor overrides the path': both(storedTenant(inQuery('cursor')), cursorOfTenant),
     'X-Original-URL overrides the path after authorization': storedTenant(
       ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
     ),
@@ -94,24 +114,18 @@ export const tenants: readonly Fault[] = [
     "a page holds the other tenant's screening with the own tenantId": foreignScreening(true),
   }),
   ...fails({ '5-one-tenant': /whatever tenant_id asks for/ })({
-    'the parameter tenant_id chooses the tenant of the token': mintingFor(
-      (request) => formOf(request).get('tenant_id')?.[0],
-    ),
+    'the parameter tenant_id chooses the tenant of the token': mintingFor(fieldOf('tenant_id')),
   }),
   ...fails({ '5-one-tenant': /whatever headers, query and form ask for/ })({
     'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
-    'tenant_id in the query chooses the tenant of the token': mintingFor(
-      (request) => queryOf(request).get('tenant_id') ?? undefined,
-    ),
-    'the parameter organization_id chooses the tenant of the token': mintingFor(
-      (request) => formOf(request).get('organization_id')?.[0],
-    ),
+    'tenant_id in the query chooses the tenant of the token': mintingFor(inQuery('tenant_id')),
+    'the parameter organization_id chooses the tenant of the token': mintingFor(fieldOf('organization_id')),
   }),
   ...failsFull({ '5-one-tenant': /whatever client_id asks for/ })({
     'Basic authenticates the client, and client_id names the one of the token': both(
       authenticatedByBasic(),
       mintingFor((request) =>
-        formOf(request).get('client_id')?.[0] === 'secondTenant-client' ? TENANTS.secondTenant : undefined,
+        fieldOf('client_id')(request) === 'secondTenant-client' ? TENANTS.secondTenant : undefined,
       ),
     ),
   }),
@@ -129,43 +143,6 @@ function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): 
   return withRequestValue(tenantOf, (current) =>
     minting(() => (claims, real) => real({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
-}
-
-function concurrentMints(): ServerOptions {
-  return minting(() => {
-    let latest: TokenClaims;
-    let inFlight = 0;
-    return async (claims, real) => {
-      latest = claims;
-      const isMixedUp = ++inFlight >= 3;
-      // Longer than the delay between two concurrent requests on a busy machine.
-      await sleep(30);
-      inFlight--;
-      return real(isMixedUp ? latest : claims);
-    };
-  });
-}
-
-function pathTenant(): ServerOptions {
-  const tenantOf = ({ path }: ServiceRequest): string => /\/tenants\/([^/?]+)/.exec(path)?.[1] ?? '';
-  return withRequestValue(tenantOf, (current) =>
-    verifying(() => async (token, nowSeconds, real) => {
-      const claims = await real(token, nowSeconds);
-      return claims && { ...claims, tenant_id: current() };
-    }),
-  );
-}
-
-function sharedTokens(): ServerOptions {
-  return middleware(() => {
-    let kept: ServiceAnswer | undefined;
-    return async (request, next) => {
-      const answer = await next(request);
-      if (!isTokenRequest(request) || answer.status !== 200) return answer;
-      if (formOf(request).get('scope')?.[0] !== 'screenings.read') return answer;
-      return (kept ??= answer);
-    };
-  });
 }
 
 /** Replaces the middle item of a page by a screening of the second tenant. */

@@ -5,6 +5,7 @@ import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
   authenticating,
+  header,
   html,
   invalidClient,
   isTokenRequest,
@@ -17,18 +18,15 @@ import {
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, payloadOf } from './bearer.ts';
+import { authorizationOf, basicOf, payloadOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
-import { anyClient, anySecret, field, first, formOf, forms, like, refusing } from './forms.ts';
+import { anyClient, anySecret, asForm, field, fieldOf, first, forms, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-const recoded = (error: string, to: string): ServerOptions =>
-  tokenErrors(
-    [error],
-    jsonBody((body) => ({ ...body, error: to })),
-  );
+/** For answers that are 500 in place of an error of the token endpoint. */
+const failsAnd500 = (trips: Fault['trips']) => fails({ ...trips, '7.2-no-unprovoked-5xx': /no 5xx/ });
 const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
@@ -38,15 +36,12 @@ const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']
 const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
   requests((request) => {
     if (!isTokenRequest(request) || !isRead(request)) return request;
-    const fields = JSON.parse(request.body.toString()) as Record<string, string>;
-    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
-    return { ...request, headers, body: Buffer.from(new URLSearchParams(fields).toString()) };
+    return asForm(request, JSON.parse(request.body.toString()) as Record<string, string>);
   });
 
 const defaulted = (name: string, value: string): ServerOptions =>
   field(name, (values) => (values.length === 0 ? [value] : values));
 
-/** Changes the values of every field. */
 const everyField = (
   read: (values: Values) => Values,
   where?: (request: ServiceRequest) => boolean,
@@ -58,13 +53,23 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
     return client && { ...client, ...changes };
   });
 
-const crashing = (name: string, odd: RegExp): ServerOptions =>
-  refusing('500 server_error', (form) => odd.test(form.get(name)?.[0] ?? ''));
+const crashing = (where: Parameters<typeof refusing>[1]): ServerOptions =>
+  refusing('500 server_error', where);
+const crashingAt = (name: string, odd: RegExp): ServerOptions =>
+  crashing((form) => odd.test(form.get(name)?.[0] ?? ''));
 
 /** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
 
 const isUnknown = (form: Form): boolean => form.get('client_id')?.[0]?.endsWith('-client') === false;
+
+const FIRST_CLIENT = 'primary-client';
+const firstClientLike = (isLike: (id: string) => boolean): ServerOptions =>
+  field('client_id', (ids) => ids.map((id) => (isLike(id) ? FIRST_CLIENT : id)));
+const firstClientWhere = (isOdd: (form: Form) => boolean): ServerOptions =>
+  uncompared((form, value) => {
+    if (isOdd(form)) form.set('client_id', [FIRST_CLIENT]).set('client_secret', [value]);
+  });
 
 /** Exchanges an access token in this parameter for another one. */
 const exchanging = (grant: string, name: string): ServerOptions =>
@@ -98,19 +103,17 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
-    'a request without credentials gets a token of the first client': uncompared((form, value) => {
-      if (!form.has('client_id') && !form.has('client_secret'))
-        form.set('client_id', ['primary-client']).set('client_secret', [value]);
-    }),
+    'a request without credentials gets a token of the first client': firstClientWhere(
+      (form) => !form.has('client_id') && !form.has('client_secret'),
+    ),
   }),
   ...fails({
     '7.1-invalid_request-missing': /400 invalid_request.*token/,
     '7.1-invalid_request-empty': /400 invalid_request.*token/,
   })({
-    'an unknown client_id without a secret is the first client': uncompared((form, value) => {
-      if (isUnknown(form) && !form.get('client_secret')?.[0])
-        form.set('client_id', ['primary-client']).set('client_secret', [value]);
-    }),
+    'an unknown client_id without a secret is the first client': firstClientWhere(
+      (form) => isUnknown(form) && !form.get('client_secret')?.[0],
+    ),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*unsupported_grant_type/ })({
     'a missing grant_type is unsupported_grant_type': defaulted('grant_type', 'none'),
@@ -128,10 +131,9 @@ export const tokenErrorFaults: readonly Fault[] = [
       (request) => !isJson(request) && /^\{./.test(request.body.toString()),
     ),
   }),
-  ...fails({
-    '7.1-invalid_request-malformed': /400 invalid_request.*500/,
-    '7.2-no-unprovoked-5xx': /no 5xx/,
-  })({ 'a JSON body is 500': refusing('500 server_error', (_, request) => isJson(request)) }),
+  ...failsAnd500({ '7.1-invalid_request-malformed': /400 invalid_request.*500/ })({
+    'a JSON body is 500': crashing((_, request) => isJson(request)),
+  }),
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
     'an empty scope is screenings.read': first('scope', (scope) => scope || 'screenings.read'),
   }),
@@ -142,7 +144,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*400/ })({
-    'a wrong secret is 400': tokenErrors(['invalid_client'], (answer) => ({ ...answer, status: 400 })),
+    'a wrong secret is 400': tokenErrors('invalid_client', (answer) => ({ ...answer, status: 400 })),
   }),
   ...fails({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'compares the first 16 characters of secrets': anySecret(
@@ -183,25 +185,17 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
-    'compares client_ids case-insensitively': like(
-      'client_id',
-      'primary-client',
-      (shown, right) => shown.toLowerCase() === right,
-    ),
-    'accepts a client_id with a suffix': like('client_id', 'primary-client', (shown, real) =>
-      shown.startsWith(real),
-    ),
+    'compares client_ids case-insensitively': firstClientLike((id) => id.toLowerCase() === FIRST_CLIENT),
+    'accepts a client_id with a suffix': firstClientLike((id) => id.startsWith(FIRST_CLIENT)),
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
   }),
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
-    'invalid_client lacks WWW-Authenticate': tokenErrors(['invalid_client'], (answer) =>
-      withHeader(answer, 'www-authenticate', undefined),
-    ),
+    'invalid_client lacks WWW-Authenticate': tokenErrors('invalid_client', header('www-authenticate')),
   }),
   ...failsLater({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'an empty client_secret is invalid_client without WWW-Authenticate': answers(
-      () => withHeader(invalidClient(), 'www-authenticate', undefined),
-      (_, request) => isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '',
+      () => header('www-authenticate')(invalidClient()),
+      (_, request) => fieldOf('client_secret')(request) === '',
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*(200|token)/ })({
@@ -223,7 +217,10 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
-    'another grant_type is invalid_grant': recoded('unsupported_grant_type', 'invalid_grant'),
+    'another grant_type is invalid_grant': tokenErrors(
+      'unsupported_grant_type',
+      jsonBody((body) => ({ ...body, error: 'invalid_grant' })),
+    ),
   }),
   ...fails({ '7.1-invalid_scope': /400 invalid_scope.*(200|token)/ })({
     'grants screenings.read for every scope': single('scope', () => 'screenings.read'),
@@ -238,7 +235,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...fails({ '7.1-scope-subset': /screenings.read|invalid_scope/ })({
     'grants an unknown scope beside screenings.read': answers((answer, request) => {
-      const [asked] = isTokenRequest(request) ? (formOf(request).get('scope') ?? []) : [];
+      const asked = fieldOf('scope')(request);
       if (answer.status !== 200 || !asked?.includes(' ')) return answer;
       return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
     }),
@@ -249,12 +246,12 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*401 "invalid_client"/ })({
     // The empty secret gets the first 401, so later refusals look like the lockout of a client.
     'a client without the grant is invalid_client, and so is an empty secret': answers((answer, request) => {
-      const isEmpty = isTokenRequest(request) && formOf(request).get('client_secret')?.[0] === '';
+      const isEmpty = fieldOf('client_secret')(request) === '';
       return isEmpty || String(answer.body).includes('"unauthorized_client"') ? invalidClient() : answer;
     }),
   }),
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*invalid_client/ })({
-    'a suspended grant is invalid_client': tokenErrors(['invalid_grant'], invalidClient),
+    'a suspended grant is invalid_client': tokenErrors('invalid_grant', invalidClient),
   }),
   ...failsFull({ '7.1-invalid_grant': /400 invalid_grant.*200/ })({
     'a suspended grant gets a token': everyClient({ suspended: false }),
@@ -266,30 +263,19 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a client_id beyond 16 bits is 500': crashing('client_id', /[^\0-\uffff]/u),
-    'Basic that is no Base64 is 500': refusing('500 server_error', (_, { headers }) =>
-      /^Basic .*[^\w+/=]/.test(headers['authorization'] ?? ''),
+    'a client_id beyond 16 bits is 500': crashingAt('client_id', /[^\0-\uffff]/u),
+    'Basic that is no Base64 is 500': crashing((_, request) =>
+      /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
-    'a field with the name of a prototype is 500': refusing('500 server_error', (_, { body }) =>
-      body.includes('__proto__'),
-    ),
-    'Basic without a colon is 500 after the grant_type was checked': refusing(
-      '500 server_error',
-      (form, request) => {
-        const basic = /^Basic (.*)/.exec(authorizationOf(request))?.[1];
-        return (
-          form.get('grant_type')?.[0] === 'client_credentials' &&
-          basic !== undefined &&
-          !Buffer.from(basic, 'base64').includes(':')
-        );
-      },
-    ),
-    'a body that is announced as JSON and is none is 500': refusing(
-      '500 server_error',
+    'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
+    'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
+      const hasNoColon = basicOf(request)?.includes(':') === false;
+      return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
+    }),
+    'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
-    'a token request without Content-Type is 500': refusing(
-      '500 server_error',
+    'a token request without Content-Type is 500': crashing(
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
     ),
     'a mint with an X-Request-Id that is no UUID is 500': answers(
@@ -298,30 +284,19 @@ export const tokenErrorFaults: readonly Fault[] = [
         isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
     ),
   }),
-  ...fails({
-    '7.2-no-unprovoked-5xx': /no 5xx/,
-    '7.1-invalid_request-empty': /400 invalid_request.*500/,
-  })({
-    'an unknown client_id with an empty secret is 500': refusing(
-      '500 server_error',
+  ...failsAnd500({ '7.1-invalid_request-empty': /400 invalid_request.*500/ })({
+    'an unknown client_id with an empty secret is 500': crashing(
       (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
-  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
-    'a client_secret beyond 72 octets is 500': crashing('client_secret', /.{73}/s),
+  ...failsAnd500({ '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
+    'a client_secret beyond 72 octets is 500': crashingAt('client_secret', /.{73}/s),
   }),
-  ...fails({
-    '7.2-no-unprovoked-5xx': /no 5xx/,
-    '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/,
-  })({
-    'a grant_type beyond Latin-1 is 500': crashing('grant_type', /[^\0-\xff]/),
-    'a grant_type that every object has is 500': refusing('500 server_error', (form) =>
-      isInherited(form, 'grant_type'),
-    ),
+  ...failsAnd500({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/ })({
+    'a grant_type beyond Latin-1 is 500': crashingAt('grant_type', /[^\0-\xff]/),
+    'a grant_type that every object has is 500': crashing((form) => isInherited(form, 'grant_type')),
   }),
-  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/, '7.1-invalid_client-id': /401 invalid_client.*500/ })({
-    'a client_id that every object has is 500': refusing('500 server_error', (form) =>
-      isInherited(form, 'client_id'),
-    ),
+  ...failsAnd500({ '7.1-invalid_client-id': /401 invalid_client.*500/ })({
+    'a client_id that every object has is 500': crashing((form) => isInherited(form, 'client_id')),
   }),
 ];

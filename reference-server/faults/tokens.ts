@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  concurrently,
+  header,
   html,
   invalidClient,
   isScreenings,
@@ -20,7 +22,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { PAGES, TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
-import { formOf, refusing } from './forms.ts';
+import { asForm, fieldOf, refusing } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([
   ...TOKEN_CLAIMS,
@@ -33,9 +35,6 @@ const { fails, failsFull, failsLater } = theme([
 
 const shifted = (seconds: number): ServerOptions =>
   tokenClaims(({ iat, exp }) => ({ iat: Number(iat) + seconds, exp: Number(exp) + seconds }));
-
-const header = (name: string, value: string | undefined): ServerOptions =>
-  tokenAnswers((answer) => withHeader(answer, name, value));
 
 /** Shows clients a random token in place of each JWT. */
 export const opaqueTokens = middleware(() => {
@@ -62,9 +61,7 @@ const fromTokenQuery = (method: string): ServerOptions =>
   requests((request) => {
     const query = queryOf(request);
     if (!isTokenRequest(request) || request.method !== method || !query.has('client_secret')) return request;
-    const path = request.path.split('?')[0] ?? '';
-    const headers = { ...request.headers, 'content-type': 'application/x-www-form-urlencoded' };
-    return { ...request, method: 'POST', path, headers, body: Buffer.from(query.toString()) };
+    return asForm({ ...request, method: 'POST', path: request.path.split('?')[0]! }, query);
   });
 
 export const tokens: readonly Fault[] = [
@@ -136,27 +133,23 @@ export const tokens: readonly Fault[] = [
     'a minted token is 201': tokenAnswers((answer) => ({ ...answer, status: 201 })),
   }),
   ...fails({ '4.1-success': /200.*409/ })({
-    'a mint during another one of its client is 409': middleware(() => {
-      const inFlight = new Set<string>();
-      return async (request, next) => {
+    'a mint during another one of its client is 409': concurrently(
+      fieldOf('client_id'),
+      async (inFlight, request, next) => {
         const answer = await next(request);
-        if (!isTokenRequest(request) || answer.status !== 200) return answer;
-        const id = formOf(request).get('client_id')?.[0] ?? '';
-        if (inFlight.has(id)) return oauthError(409, 'conflict');
-        inFlight.add(id);
+        if (answer.status !== 200) return answer;
         // Longer than the delay between two concurrent requests on a busy machine.
         await sleep(30);
-        inFlight.delete(id);
-        return answer;
-      };
-    }),
+        return inFlight > 1 ? oauthError(409, 'conflict') : answer;
+      },
+    ),
   }),
   ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
     'the mint after a wrong secret is invalid_client': middleware(() => {
       const guessed = new Set<string>();
       return async (request, next) => {
         const answer = await next(request);
-        const id = isTokenRequest(request) ? (formOf(request).get('client_id')?.[0] ?? '') : '';
+        const id = fieldOf('client_id')(request) ?? '';
         if (answer.status === 401) guessed.add(id);
         return answer.status === 200 && guessed.delete(id) ? invalidClient() : answer;
       };
@@ -164,7 +157,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-content-type': /application\/json.*text\/html/ })({
     'token responses are the HTML of a sign-in page': tokenAnswers(() =>
-      withHeader(html(200, 'Sign in'), 'cache-control', 'no-store'),
+      html(200, 'Sign in', [['cache-control', 'no-store']]),
     ),
   }),
   ...failsLater({ '4.1-content-type': /application\/json.*form-urlencoded/ })({
@@ -179,7 +172,7 @@ export const tokens: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({
-    'token responses lack Cache-Control': header('cache-control', undefined),
+    'token responses lack Cache-Control': tokenAnswers(header('cache-control')),
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),
@@ -197,7 +190,7 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '5-no-refresh-token': /no member refresh_token/ })({
     'returns a refresh token for offline_access': tokenBody((body, request) => {
-      const isOffline = formOf(request).get('scope')?.[0]?.includes('offline_access');
+      const isOffline = fieldOf('scope')(request)?.includes('offline_access');
       return isOffline ? { ...body, refresh_token: 'kept' } : body;
     }),
   }),

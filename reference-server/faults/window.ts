@@ -5,7 +5,6 @@ import {
   compareInstants,
   formatInstant,
   instant,
-  parseInstant,
   roundInstant,
   shift,
   type Instant,
@@ -15,23 +14,30 @@ import {
   both,
   defaulting,
   emptyPage,
+  header,
   html,
-  isScreenings,
   onPages,
+  onQuery,
   accepting,
-  queryOf,
-  requests,
   storedPages,
   windowOf,
   nextQuery,
-  withHeader,
-  withQuery,
+  type Where,
 } from '../run/alter.ts';
 import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { PAGES, full, theme, withoutDatasets, type Fault } from './fault.ts';
-import { alterStored, RULES, rows, screening, withAdded, type Asked, type Rules } from './rows.ts';
+import {
+  alterStored,
+  endingAt,
+  RULES,
+  rows,
+  screening,
+  withAddedTo,
+  type Asked,
+  type Rules,
+} from './rows.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, '6-same-object', '7.2-body']);
 
@@ -40,8 +46,25 @@ const respelled = (pattern: RegExp, to: string | ((sign: string) => string)): Se
 
 const parsed = (read: Rules['read']): ServerOptions => rows({ read });
 
+const converted = (convert: (at: Instant, name: 'from' | 'to') => Instant): ServerOptions =>
+  parsed((text, name) => convert(instant(text), name));
+
 const withFrom = (change: (at: Instant) => Instant): ServerOptions =>
-  parsed((text, name) => (name === 'from' ? change(instant(text)) : instant(text)));
+  converted((at, name) => (name === 'from' ? change(at) : at));
+
+/** Where from and to are valid, and `holds`. */
+export const windowWhere =
+  (holds: (from: Instant, to: Instant) => boolean): Where =>
+  (query) => {
+    const [from, to] = windowOf(query);
+    return from !== undefined && to !== undefined && holds(from, to);
+  };
+
+/** Where the text of from or to matches. */
+export const edgeLike =
+  (spelling: RegExp): Where =>
+  (query) =>
+    ['from', 'to'].some((name) => spelling.test(query.get(name) ?? ''));
 
 /** Includes items up to `to` where `isIncluded`. */
 const includingTo = (isIncluded: (asked: Asked) => boolean): ServerOptions =>
@@ -67,28 +90,24 @@ const inMicroseconds = (parameter: 'from' | 'to') =>
 const isMidnight = (at: Instant, midnight = 'T00:00:00Z'): boolean => formatInstant(at).endsWith(midnight);
 const isEmpty = ({ from, to }: Asked): boolean => compareInstants(from, to) === 0;
 
-const isInverted = (query: URLSearchParams): boolean => {
-  const [from, to] = windowOf(query);
-  return from !== undefined && to !== undefined && compareInstants(from, to) > 0;
-};
+const isInverted = windowWhere((from, to) => compareInstants(from, to) > 0);
 
-/** Both are valid, and one ends in Z. */
+const isWithinOldSecond = windowWhere(
+  (from, to) => from.seconds < 0n && from.seconds === to.seconds && compareInstants(from, to) !== 0,
+);
+
 const hasOneOffset = (query: URLSearchParams): boolean =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
-/** Refuses windows by their instants. */
-const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') =>
-  answering(answer, (query, { headers }) => {
-    const [from, to] = windowOf(query);
-    const isAnonymous = answer.startsWith('404') && !headers['authorization'];
-    return !!from && !!to && compareInstants(from, to) < 0 && !isAnonymous && where(from, to);
+const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') => {
+  const isRefused = windowWhere((from, to) => compareInstants(from, to) < 0 && where(from, to));
+  return answering(answer, (query, request) => {
+    const isAnonymous = answer.startsWith('404') && !request.headers['authorization'];
+    return !isAnonymous && isRefused(query, request);
   });
+};
 
-/** Refuses spellings of from and to. */
-const misspelt = (spelling: RegExp): ServerOptions =>
-  answering('400 invalid_time_range', (query) =>
-    ['from', 'to'].some((name) => spelling.test(query.get(name) ?? '')),
-  );
+const misspelt = (spelling: RegExp): ServerOptions => answering('400 invalid_time_range', edgeLike(spelling));
 
 const cursor = (change: (query: PageQuery, fromId: bigint) => Partial<PageQuery>): ServerOptions =>
   storedPages(
@@ -103,16 +122,12 @@ const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12
 export const window: readonly Fault[] = [
   ...failsFull({ '4.2-window': /completed screenings only.*unfinished/ })({
     'returns unfinished screenings': {
-      server: withAdded(
-        () =>
-          ({ tenantId }) =>
-            tenantId === TENANTS.primary ? [UNFINISHED] : [],
-      ),
+      server: withAddedTo(TENANTS.primary, [UNFINISHED]),
       target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
     },
   }),
   ...fails({ '4.2-content-type': /application\/json.*(text\/plain|no Content-Type)/ })({
-    'pages lack Content-Type': onPages((page) => withHeader(page, 'content-type', undefined)),
+    'pages lack Content-Type': onPages(header('content-type')),
   }),
   ...fails({ '4.2-content-type': /application\/json.*text\/html/ })({
     'pages are the HTML of a sign-in page': onPages(() => html(200, 'Sign in')),
@@ -147,22 +162,18 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
     'to compared with <= after a cursor': includingTo(({ fromId }) => fromId !== undefined),
-    'a window from midnight to midnight includes the following day': rows({
-      ends: (row, { from, to }) => {
-        const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
-        return compareInstants(row.at, isOfDays ? shift(to, 86_400n, 0) : to) < 0;
-      },
+    'a window from midnight to midnight includes the following day': endingAt(({ from, to }) => {
+      const isOfDays = isMidnight(from) && isMidnight(to) && compareInstants(from, to) < 0;
+      return isOfDays ? shift(to, 86_400n, 0) : to;
     }),
   }),
   ...fails({ '4.2-window': /only items in \[/ })({
-    'a to in the last second of a day includes the whole second': rows({
-      ends: (row, { to }) =>
-        compareInstants(row.at, isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to) < 0,
-    }),
-    'a to in the last millisecond of a day is the end of that day': rows({
-      ends: (row, { to }) =>
-        compareInstants(row.at, isMidnight(to, 'T23:59:59.999Z') ? shift(to, 1n, 3) : to) < 0,
-    }),
+    'a to in the last second of a day includes the whole second': endingAt(({ to }) =>
+      isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to,
+    ),
+    'a to in the last millisecond of a day is the end of that day': endingAt(({ to }) =>
+      isMidnight(to, 'T23:59:59.999Z') ? shift(to, 1n, 3) : to,
+    ),
   }),
   ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
     'a from of six digits is truncated to milliseconds': withFrom((at) =>
@@ -170,14 +181,12 @@ export const window: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
-    'ignores a fraction of more than nine digits': parsed((text) => {
-      const at = instant(text);
-      return at.fraction.length > 9 ? cutInstant(at, 0) : at;
-    }),
-    'a to one microsecond after a second is that second': parsed((text, name) => {
-      const at = instant(text);
-      return name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at;
-    }),
+    'ignores a fraction of more than nine digits': converted((at) =>
+      at.fraction.length > 9 ? cutInstant(at, 0) : at,
+    ),
+    'a to one microsecond after a second is that second': converted((at, name) =>
+      name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at,
+    ),
   }),
   ...fails({ '4.2-window': /items in \[|on the page/ })({
     'from and to are compared as text': rows({
@@ -185,10 +194,10 @@ export const window: readonly Fault[] = [
         asked.fromId === undefined ? row.testTime >= asked.raw.get('from')! : RULES.begins(row, asked),
       ends: (row, { raw }) => row.testTime < raw.get('to')!,
     }),
-    'instants are 32-bit counters of seconds': parsed((text) => {
-      const { seconds, fraction } = instant(text);
-      return { seconds: BigInt.asIntN(32, seconds), fraction };
-    }),
+    'instants are 32-bit counters of seconds': converted(({ seconds, fraction }) => ({
+      seconds: BigInt.asIntN(32, seconds),
+      fraction,
+    })),
     'a window that begins in the archive ends there': rows({
       begins: (row, asked) =>
         RULES.begins(row, asked) &&
@@ -221,7 +230,7 @@ export const window: readonly Fault[] = [
     'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
   ...fails({ '4.2-fractions': /not item|item \d+/ })({
-    'from and to are truncated to milliseconds': parsed((text) => cutInstant(instant(text), 3)),
+    'from and to are truncated to milliseconds': converted((at) => cutInstant(at, 3)),
     'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
       const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';
       return shift({ ...instant(text), fraction: '' }, BigInt(digits), 6);
@@ -248,15 +257,14 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-lowercase': /200.*invalid_time_range/ })({
     'lower-case t and z are refused': answering(
       '400 invalid_time_range',
-      (query) =>
-        ['from', 'to'].some((name) => /[tz]/.test(query.get(name) ?? '')) && windowOf(query)[0] !== undefined,
+      (query, request) => edgeLike(/[tz]/)(query, request) && windowOf(query)[0] !== undefined,
     ),
   }),
   ...fails({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
-    'from equal to to is refused': answering('400 invalid_time_range', (query) => {
-      const [from, to] = windowOf(query);
-      return from !== undefined && to !== undefined && compareInstants(from, to) === 0;
-    }),
+    'from equal to to is refused': answering(
+      '400 invalid_time_range',
+      windowWhere((from, to) => compareInstants(from, to) === 0),
+    ),
   }),
   ...fails({ '4.2-r1-zero-width': /no items and no next/ })({
     'an empty window holds the items at its instant': includingTo(isEmpty),
@@ -269,13 +277,11 @@ export const window: readonly Fault[] = [
     'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
       query.has('from_id'),
     ),
-    'fractions before 1970 are compared inversely': requests((request) => {
-      const query = queryOf(request);
-      const [from, to] = [query.get('from') ?? '', query.get('to') ?? ''];
-      const [a, b] = [parseInstant(from), parseInstant(to)];
-      if (!isScreenings(request) || !a || !b || a.seconds >= 0n || a.seconds !== b.seconds) return request;
-      if (compareInstants(a, b) === 0) return request;
-      return withQuery(request, (changed) => (changed.set('from', to), changed.set('to', from)));
+    'fractions before 1970 are compared inversely': onQuery((query, request) => {
+      if (!isWithinOldSecond(query, request)) return;
+      const to = query.get('to')!;
+      query.set('to', query.get('from')!);
+      query.set('from', to);
     }),
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range.*invalid_request/ })({
@@ -283,7 +289,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range/ })({
     'compares from and to as text where one has an offset': both(
-      answering(emptyPage, (query) => hasOneOffset(query) && isInverted(query)),
+      answering(emptyPage, (query, request) => hasOneOffset(query) && isInverted(query, request)),
       answering(
         '400 invalid_time_range',
         (query) => hasOneOffset(query) && query.get('to')! < query.get('from')!,

@@ -2,6 +2,7 @@
  * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
  * itself, with a 4xx instead of a reset.
  */
+import { once } from 'node:events';
 import {
   createServer,
   type IncomingMessage,
@@ -72,8 +73,6 @@ const HEADERS_TIMEOUT_MS = 10_000;
 /** How long to read and discard the rest of a rejected request. */
 const LINGER_MS = 5_000;
 
-const JSON_TYPE = ['content-type', 'application/json'] as const;
-
 export function jsonAnswer(
   status: number,
   body: string | Readonly<Record<string, unknown>>,
@@ -81,7 +80,7 @@ export function jsonAnswer(
 ): ServiceAnswer {
   return {
     status,
-    headers: [JSON_TYPE, ...headers],
+    headers: [['content-type', 'application/json'], ...headers],
     body: typeof body === 'string' ? body : JSON.stringify(body),
   };
 }
@@ -117,9 +116,7 @@ export async function serve(handler: Handler, options: ListenOptions = {}): Prom
 
 /** Listens at the port (0: any free one), and returns it. */
 export async function bind(server: NetServer, port = 0, host = '127.0.0.1'): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, host, () => resolve());
-  });
+  await once(server.listen(port, host), 'listening');
   return (server.address() as AddressInfo).port;
 }
 
@@ -195,7 +192,7 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   }
   let body: Buffer | undefined;
   try {
-    body = hasBody(request) ? await readBody(request) : NO_BODY;
+    body = hasBody(request) ? await readBody(request) : Buffer.alloc(0);
   } catch {
     return response.destroy(); // the client closed the connection within its request
   }
@@ -247,8 +244,6 @@ export async function answerTo(
     return errorAnswer(500, 'internal_error', 'the server failed to answer this request');
   }
 }
-
-const NO_BODY = Buffer.alloc(0);
 
 /** RFC 9112, 6.3: a request with neither header has no body. */
 const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
@@ -351,12 +346,11 @@ async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: numb
   clearTimeout(late);
 }
 
+export const unknownPath = errorAnswer(404, 'not_found', 'no resource exists at this path');
+
 /** Serves only matching paths; for two origins with different paths. */
 export function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
-  return async (request) =>
-    served(request.path)
-      ? handler(request)
-      : errorAnswer(404, 'not_found', 'no resource exists at this path');
+  return async (request) => (served(request.path) ? handler(request) : unknownPath);
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Rate limits per client (section 8 leaves kind, threshold and window open; section 7.2 requires Retry-After). */
-import type { Admission, RateLimiter } from '../parts.ts';
+import type { RateLimiter } from '../parts.ts';
 
 export const RATE_ALGORITHMS = ['fixed-window', 'sliding-window', 'token-bucket'] as const;
 export type RateAlgorithm = (typeof RATE_ALGORITHMS)[number];
@@ -32,13 +32,8 @@ export function createRateLimiter(rate: RateLimit): RateLimiter {
   ](rate);
 }
 
-const ADMITTED: Admission = { admitted: true };
-
-/** Rounds up to whole seconds, so that a request after this wait is admitted. */
-const reject = (waitMs: number): Admission => ({
-  admitted: false,
-  retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-});
+/** Rounds up, so that a request after this wait is admitted. */
+const inSeconds = (waitMs: number): number => Math.max(1, Math.ceil(waitMs / 1000));
 
 /** Fixed windows, aligned to the clock. */
 function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
@@ -49,11 +44,11 @@ function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
       const held = counts.get(clientId);
       if (held?.window !== window) {
         counts.set(clientId, { window, count: 1 });
-        return ADMITTED;
+        return undefined;
       }
-      if (held.count >= limit) return reject((window + 1) * windowMs - nowMs);
+      if (held.count >= limit) return inSeconds((window + 1) * windowMs - nowMs);
       held.count += 1;
-      return ADMITTED;
+      return undefined;
     },
   };
 }
@@ -67,10 +62,10 @@ function slidingWindow({ limit, windowMs }: RateLimit): RateLimiter {
       let ring = rings.get(clientId);
       if (!ring) rings.set(clientId, (ring = { moments: new Float64Array(limit).fill(-Infinity), next: 0 }));
       const oldest = ring.moments[ring.next] ?? -Infinity;
-      if (oldest + windowMs > nowMs) return reject(oldest + windowMs - nowMs);
+      if (oldest + windowMs > nowMs) return inSeconds(oldest + windowMs - nowMs);
       ring.moments[ring.next] = nowMs;
       ring.next = (ring.next + 1) % limit;
-      return ADMITTED;
+      return undefined;
     },
   };
 }
@@ -84,9 +79,9 @@ function tokenBucket({ limit, windowMs, burst = limit }: RateLimit): RateLimiter
     admit(clientId, nowMs) {
       const full = Math.max(fullAt.get(clientId) ?? nowMs, nowMs);
       const waitMs = full - nowMs - (burst - 1) * msPerToken;
-      if (waitMs > 0) return reject(waitMs);
+      if (waitMs > 0) return inSeconds(waitMs);
       fullAt.set(clientId, full + msPerToken);
-      return ADMITTED;
+      return undefined;
     },
   };
 }

@@ -39,11 +39,10 @@ export async function answerScreenings(
   const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
   if ('status' in claims) return claims;
 
-  const admission = parts.limiter?.admit(claims.sub, now);
-  if (admission?.admitted === false) {
-    return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', [
-      ['retry-after', String(admission.retryAfterSeconds)],
-    ]);
+  const waitSeconds = parts.limiter?.admit(claims.sub, now);
+  if (waitSeconds !== undefined) {
+    const retryAfter = [['retry-after', String(waitSeconds)]] as const;
+    return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', retryAfter);
   }
   if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');

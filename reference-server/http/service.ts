@@ -1,5 +1,6 @@
 /** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler; and side paths. */
-import { errorAnswer, jsonAnswer, type Handler, type ServiceAnswer, type ServiceRequest } from './http.ts';
+import { errorAnswer, jsonAnswer, unknownPath } from './http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from './http.ts';
 import type { ServiceParts } from '../parts.ts';
 import { answerScreenings, authenticate, unavailable } from './screenings-endpoint.ts';
 import { answerToken } from './token-endpoint.ts';
@@ -28,7 +29,7 @@ export function createService(parts: ServiceParts): Handler {
         ? answerScreenings({ tenantId, query, headers: request.headers }, parts)
         : methodNotAllowed('GET, HEAD');
     }
-    return errorAnswer(404, 'not_found', 'no resource exists at this path');
+    return unknownPath;
   };
 }
 
@@ -54,7 +55,9 @@ export function withSidePaths(handler: Handler, parts: SideParts): Handler {
     ['/healthz', async () => jsonAnswer(200, { status: 'alive' })],
     ['/readyz', () => ready(connections)],
   ]);
-  if (metrics) routes.set('/metrics', async () => textAnswer(await metrics()));
+  const ofMetrics = [['content-type', 'text/plain; version=0.0.4; charset=utf-8']] as const;
+  if (metrics)
+    routes.set('/metrics', async () => ({ status: 200, headers: ofMetrics, body: await metrics() }));
   return async (request) => {
     const [path = '', query = ''] = request.path.split('?');
     const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];
@@ -63,12 +66,6 @@ export function withSidePaths(handler: Handler, parts: SideParts): Handler {
     return request.method === 'GET' || request.method === 'HEAD' ? route() : methodNotAllowed('GET, HEAD');
   };
 }
-
-const textAnswer = (body: string): ServiceAnswer => ({
-  status: 200,
-  headers: [['content-type', 'text/plain; version=0.0.4; charset=utf-8']],
-  body,
-});
 
 async function ready(connections: Connections): Promise<ServiceAnswer> {
   try {

@@ -31,6 +31,8 @@ export const SPELL =
 const [first] = ITEMS;
 const items = (text: string): string => `{"items":[${text}],"links":{}}`;
 const FIRST = JSON.stringify(first);
+/** A page of one screening with further members. */
+const withMembers = (members: string): ServiceAnswer => typed(items(FIRST.replace('}', `,${members}}`)));
 
 const pages: Readonly<Record<string, () => ServiceAnswer>> = {
   'HTML for every page': () => typed('<!doctype html><title>Sign in</title>', 'text/html'),
@@ -41,9 +43,8 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
     ),
   [`JSON ${DEEP} levels deep`]: () => typed(items(`${'['.repeat(DEEP)}${']'.repeat(DEEP)}`)),
   [`a screening ${DEEP} levels deep`]: () =>
-    typed(items(FIRST.replace('}', `,"more":${'{"a":'.repeat(DEEP)}1${'}'.repeat(DEEP)}}`))),
-  'a screening 450 levels deep': () =>
-    typed(items(FIRST.replace('}', `,"more":${'{"a":'.repeat(445)}1${'}'.repeat(445)}}`))),
+    withMembers(`"more":${'{"a":'.repeat(DEEP)}1${'}'.repeat(DEEP)}`),
+  'a screening 450 levels deep': () => withMembers(`"more":${'{"a":'.repeat(445)}1${'}'.repeat(445)}`),
   'duplicate keys': () => typed(items(FIRST.replace('{', '{"id":9,"tenantId":"","testTime":0,'))),
   'numbers like 1e400': () =>
     typed(items('{"id":1e400,"tenantId":1e400,"testTime":-1e400},{"id":1E-400,"testTime":"1e400"}')),
@@ -58,7 +59,7 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
   'items that is no array': () => json(200, { items: { 0: first, length: 1 }, links: [] }),
   'a page that is an array': () => typed('[]'),
   'a screening of a million fields': () =>
-    typed(items(FIRST.replace('}', `${Array.from({ length: MANY }, (_, i) => `,"f${i}":${i}`).join('')}}`))),
+    withMembers(Array.from({ length: MANY }, (_, i) => `"f${i}":${i}`).join()),
   'a testTime of a hundred thousand characters': () =>
     page([{ id: 1, tenantId: TENANT, testTime: `2026-03-01T10:00:00.${'1'.repeat(MANY / 10)}Z` }, first]),
   'terminal codes and HTML in every string': () => ({

@@ -1,7 +1,9 @@
 /** Non-implementations: none of them may ever be reported as conformant. */
-import { formatInstant, shift } from '../../engine/data/instant.ts';
-import { emptyPage, middleware, onPages, storedPages } from '../run/alter.ts';
-import { brokenBody } from '../faults/rest-errors.ts';
+import { shift } from '../../engine/data/instant.ts';
+import type { Socket } from 'node:net';
+import { counting, emptyPage, html, onPages, storedPages, withoutBody } from '../run/alter.ts';
+import { brokenAnswer } from '../faults/rest-errors.ts';
+import { screening } from '../faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
@@ -23,12 +25,12 @@ const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
     ...(JSON.parse(String(tokenAnswer().body)) as object),
     ...{ items: [], links: {} },
   }),
-  '200 without a body': { status: 200, headers: [], body: '' },
+  '200 without a body': withoutBody(200),
   '401': json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
   '404': json(404, { code: 'not_found' }),
   '500': json(500, { code: 'internal_error' }),
-  'a redirect to itself': { status: 302, headers: [['location', '/']], body: '' },
-  'a web page': { status: 200, headers: [['content-type', 'text/html']], body: '<html></html>' },
+  'a redirect to itself': withoutBody(302, [['location', '/']]),
+  'a web page': html(200, 'Welcome'),
 };
 
 const PAGES: Readonly<Record<string, ServiceAnswer>> = {
@@ -36,7 +38,15 @@ const PAGES: Readonly<Record<string, ServiceAnswer>> = {
   'a static copy of one good page': page(),
   '401 to every page': json(401, { code: 'unauthenticated' }),
   '500 to every page': json(500, { code: 'internal_error' }),
-  '204 to every page': { status: 204, headers: [], body: '' },
+  '204 to every page': withoutBody(204),
+};
+
+const CONNECTIONS: Readonly<Record<string, (socket: Socket) => void>> = {
+  'accepts the connection and never answers': () => undefined,
+  'resets every connection': (socket) => socket.resetAndDestroy(),
+  'closes every connection after the request': (socket) => socket.once('data', () => socket.end()),
+  'answers what is no HTTP': (socket) =>
+    socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n')),
 };
 
 export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
@@ -44,22 +54,8 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
   ...Object.entries(PAGES).map(([name, answer]) =>
     http(`tokens for everybody, and ${name}`, withTokenEndpoint(answer)),
   ),
-  http('half an answer to everything', async () => ({
-    status: 200,
-    headers: [['content-type', 'application/json']],
-    body: brokenBody(),
-  })),
-  { name: 'accepts the connection and never answers', start: () => sockets(() => undefined) },
-  { name: 'resets every connection', start: () => sockets((socket) => socket.resetAndDestroy()) },
-  {
-    name: 'closes every connection after the request',
-    start: () => sockets((socket) => void socket.once('data', () => socket.end())),
-  },
-  {
-    name: 'answers what is no HTTP',
-    start: () =>
-      sockets((socket) => void socket.once('data', () => socket.end('220 mail.example.com ESMTP\r\n'))),
-  },
+  http('half an answer to everything', async () => brokenAnswer()),
+  ...Object.entries(CONNECTIONS).map(([name, behave]) => ({ name, start: () => sockets(behave) })),
   { name: 'nothing listens', start: closedPort },
   ...WIRE,
   ...BODIES,
@@ -68,15 +64,11 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
 
 /** Fails in the given way after this number of requests, like a server that dies during a run. */
 export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503' | '429'): ServerOptions =>
-  middleware(() => {
-    let asked = 0;
-    return async (request, next) => {
-      if ((asked += 1) <= requests) return next(request);
-      if (how === '503') return json(503, { code: 'service_unavailable' });
-      if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
-      if (how === 'hangs') return new Promise(() => undefined);
-      return { status: 200, headers: [], body: brokenBody() };
-    };
+  counting((asked, request, next) => {
+    if (asked <= requests) return next(request);
+    if (how === '503') return json(503, { code: 'service_unavailable' });
+    if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
+    return how === 'hangs' ? new Promise(() => undefined) : brokenAnswer();
   });
 
 /** An otherwise correct server with a tenant without screenings. */
@@ -86,9 +78,8 @@ export const alwaysEmpty: ServerOptions = onPages(emptyPage);
 export const neverEnding = (secondsApart: bigint): ServerOptions =>
   storedPages(() => async ({ tenantId, from, fromId = 0n, pageSize }) => ({
     items: Array.from({ length: pageSize }, (_, index) => {
-      const id = fromId + BigInt(index + 1);
-      const testTime = formatInstant(shift(from, secondsApart * BigInt(index + 1), 0));
-      return { id, testTime, json: `{"id":${id},"tenantId":"${tenantId}","testTime":"${testTime}"}` };
+      const place = BigInt(index + 1);
+      return screening(tenantId, fromId + place, shift(from, secondsApart * place, 0));
     }),
     more: true,
   }));

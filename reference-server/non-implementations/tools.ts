@@ -84,14 +84,14 @@ export function raw(name: string, answer: (socket: Socket) => void): NonImplemen
 export const sockets = (behave: (socket: Socket) => void): Promise<Address> => listenOn(createServer(behave));
 
 /** Listens on a free port of this machine; disposing breaks open connections. */
-export async function listenOn(server: Server, scheme = 'http'): Promise<Address> {
+export async function listenOn(server: Server): Promise<Address> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
     socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
   });
   return {
-    origin: `${scheme}://127.0.0.1:${await bind(server)}`,
+    origin: `http://127.0.0.1:${await bind(server)}`,
     async [Symbol.asyncDispose]() {
       for (const socket of open) socket.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -1,7 +1,5 @@
 /** Answers that are invalid, slow or endless at the level of HTTP and TCP, and misdirection; the token endpoint works. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createServer as createHttp, createServer } from 'node:http';
-import { createServer as createTls } from 'node:https';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
@@ -9,7 +7,6 @@ import {
   type NonImplementation,
   http,
   isTokenPath,
-  listenOn,
   page,
   raw,
   tokenAnswer,
@@ -17,12 +14,14 @@ import {
   ITEMS,
   TENANT,
 } from './tools.ts';
+import { withHeader, withoutBody } from '../run/alter.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const BODY = String(page().body);
 const DRIP_MS = 200;
 const MIB = 1024 * 1024;
+const MOST_GRACE_MS = 10_000;
 
 /** Writes a text one byte at a time until the connection closes. */
 async function drip(socket: Socket, text: () => string): Promise<void> {
@@ -66,19 +65,11 @@ function closing(requests: number): NonImplementation {
     name: `stops listening after ${requests} requests`,
     async start() {
       let asked = 0;
-      const server = createHttp((request, response) => {
-        request.resume();
-        const { headers, status, body } = isTokenPath({ path: request.url ?? '' }) ? tokenAnswer() : page();
-        if (++asked >= requests) server.close().closeIdleConnections();
-        response.writeHead(status, { ...Object.fromEntries(headers), connection: 'close' }).end(body);
+      const listener = await serve(async (request) => {
+        if (++asked >= requests) void listener.stop(MOST_GRACE_MS);
+        return withHeader(isTokenPath(request) ? tokenAnswer() : page(), 'connection', 'close');
       });
-      const address = await listenOn(server);
-      return {
-        ...address,
-        [Symbol.asyncDispose]: async () => {
-          if (server.listening) await address[Symbol.asyncDispose]();
-        },
-      };
+      return listener;
     },
   };
 }
@@ -106,29 +97,17 @@ export const WIRE: readonly NonImplementation[] = [
     socket.write(bomb());
   }),
   raw('headers of 100 MB', (socket) => pour(socket, OK, Buffer.from(`x-more: ${'x'.repeat(MIB)}\r\n`), 100)),
-  raw('Content-Length longer than the body', (socket) =>
-    socket.end(`${OK}Content-Length: ${BODY.length + 10}\r\n\r\n${BODY}`),
-  ),
-  raw('Content-Length shorter than the body', (socket) =>
-    socket.end(`${OK}Content-Length: ${BODY.length - 10}\r\n\r\n${BODY}`),
-  ),
-  raw('two Content-Length headers', (socket) =>
-    socket.end(`${OK}Content-Length: ${BODY.length}\r\nContent-Length: 5\r\n\r\n${BODY}`),
-  ),
-  raw('chunks of no length', (socket) =>
-    socket.end(`${OK}Transfer-Encoding: chunked\r\n\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`),
-  ),
-  raw('another coding than Content-Encoding says', (socket) =>
-    socket.end(`${OK}Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`),
-  ),
+  ...Object.entries({
+    'Content-Length longer than the body': `Content-Length: ${BODY.length + 10}\r\n\r\n${BODY}`,
+    'Content-Length shorter than the body': `Content-Length: ${BODY.length - 10}\r\n\r\n${BODY}`,
+    'two Content-Length headers': `Content-Length: ${BODY.length}\r\nContent-Length: 5\r\n\r\n${BODY}`,
+    'chunks of no length': `Transfer-Encoding: chunked\r\n\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`,
+    'another coding than Content-Encoding says': `Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
+  }).map(([name, rest]) => raw(name, (socket) => socket.end(`${OK}${rest}`))),
   slower(),
   {
     name: 'TLS with an unknown certificate',
-    start: () =>
-      listenOn(
-        createTls({ key: KEY, cert: SELF_SIGNED }, (_, response) => void response.end(BODY)),
-        'https',
-      ),
+    start: () => serve(async () => page(), { http2: { key: KEY, cert: SELF_SIGNED } }),
   },
 ];
 
@@ -154,13 +133,10 @@ const leadingElsewhere = (
   name,
   async start() {
     const reached: string[] = [];
-    const other = await listenOn(
-      createServer((request, response) => {
-        reached.push(`${request.method} ${request.url} ${request.headers.authorization ?? ''}`);
-        request.resume();
-        response.writeHead(200, { 'content-type': 'application/json' }).end(String(page().body));
-      }),
-    );
+    const other = await serve(async ({ method, path, headers }) => {
+      reached.push(`${method} ${path} ${headers['authorization'] ?? ''}`);
+      return page();
+    });
     const server = await serve(async (request) => lead(other.origin, request));
     return {
       origin: server.origin,
@@ -173,11 +149,8 @@ const leadingElsewhere = (
   },
 });
 
-const redirect = (location: string, status = 302): ServiceAnswer => ({
-  status,
-  headers: [['location', location]],
-  body: '',
-});
+const redirect = (location: string, status = 302): ServiceAnswer =>
+  withoutBody(status, [['location', location]]);
 
 const rejecting = (name: string, retryAfter: string): NonImplementation =>
   http(name, withTokenEndpoint(jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', retryAfter]])));

@@ -8,7 +8,7 @@ import {
   type ServiceAnswer,
   type ServiceRequest,
 } from '../http/http.ts';
-import type { ClientRegistry, PageQuery, StoredPage, TokenClaims, TokenIssuer } from '../parts.ts';
+import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -42,6 +42,38 @@ export function middleware(make: () => Middleware): ServerOptions {
     },
   };
 }
+
+type Step = (number: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>;
+
+/** Passes matching requests to `step` with their number in this server, counted from 1. */
+export const counting = (step: Step, where = (_: ServiceRequest): boolean => true): ServerOptions =>
+  middleware(() => {
+    let number = 0;
+    return (request, next) => (where(request) ? step((number += 1), request, next) : next(request));
+  });
+
+/**
+ * Passes requests to `step` with the number of requests of the same key that are in flight, this one included. A `step`
+ * that waits simulates the latency of a call to another service, so that requests overlap.
+ */
+export const concurrently = (
+  keyOf: (request: ServiceRequest) => string | undefined,
+  step: Step,
+): ServerOptions =>
+  middleware(() => {
+    const inFlight = new Map<string, number>();
+    return async (request, next) => {
+      const key = keyOf(request);
+      if (key === undefined) return next(request);
+      const number = (inFlight.get(key) ?? 0) + 1;
+      inFlight.set(key, number);
+      try {
+        return await step(number, request, next);
+      } finally {
+        inFlight.set(key, inFlight.get(key)! - 1);
+      }
+    };
+  });
 
 /** Combines servers, the first one innermost: requests pass it last. */
 export function both(...servers: readonly ServerOptions[]): ServerOptions {
@@ -89,10 +121,19 @@ export function refusal(statusAndCode: string): ServiceAnswer {
   );
 }
 
-export const html = (status: number, title: string): ServiceAnswer => ({
+export const html = (
+  status: number,
+  title: string,
+  headers: ServiceAnswer['headers'] = [],
+): ServiceAnswer => ({
   status,
-  headers: [['content-type', 'text/html']],
+  headers: [['content-type', 'text/html'], ...headers],
   body: `<h1>${title}</h1>`,
+});
+
+export const withoutBody = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer => ({
+  ...{ status, headers },
+  body: '',
 });
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
@@ -129,62 +170,68 @@ export const onPages = (
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
   onPages((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
 
+/** Changes parameters of the screenings path; a query that stays the same keeps its spelling. */
+export const onQuery = (change: (query: URLSearchParams, request: ServiceRequest) => void): ServerOptions =>
+  requests((request) => {
+    const altered = withQuery(request, (query) => change(query, request));
+    return isScreenings(request) && String(queryOf(altered)) !== String(queryOf(request)) ? altered : request;
+  });
+
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */
 export const reading = (
   names: readonly string[],
-  read: (text: string, query: URLSearchParams) => string | undefined,
+  read: (text: string) => string | undefined,
 ): ServerOptions =>
-  requests((request) => {
-    const query = queryOf(request);
-    const odd = names.filter((name) => query.has(name) && read(query.get(name)!, query) !== query.get(name));
-    if (!isScreenings(request) || odd.length === 0) return request;
-    return withQuery(request, (changed) => {
-      for (const name of odd) {
-        const text = read(query.get(name)!, query);
-        if (text === undefined) changed.delete(name);
-        else changed.set(name, text);
-      }
-    });
+  onQuery((query) => {
+    for (const name of names) {
+      const shown = query.get(name);
+      const text = shown === null ? null : read(shown);
+      if (text === undefined) query.delete(name);
+      else if (text !== null && text !== shown) query.set(name, text);
+    }
   });
 
 export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
-  requests((request) => {
-    const query = queryOf(request);
-    return isScreenings(request) && !query.has(name) && where(query, request)
-      ? withQuery(request, (changed) => changed.set(name, value()))
-      : request;
+  onQuery((query, request) => {
+    if (!query.has(name) && where(query, request)) query.set(name, value());
   });
 
-export type PageOf = (query: PageQuery) => Promise<StoredPage>;
+type Wrapped<Method> = Method extends (...args: infer Args) => infer Result
+  ? (...args: [...Args, real: Method]) => Result
+  : never;
 
-/** Wraps the store's pages. `make` runs once per server. */
-export const storedPages = (
-  make: () => (query: PageQuery, ask: PageOf) => Promise<StoredPage>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const step = make();
-    return {
-      ...parts,
-      store: {
-        isOnboarded: (tenantId) => parts.store.isOnboarded(tenantId),
-        page: (query) => step(query, (asked) => parts.store.page(asked)),
-      },
-    };
-  },
-});
+/** Wraps one method of a part of the service. `make` runs once per server; its function also gets the real method. */
+const wrapping =
+  <Part extends 'store' | 'tokens' | 'clients', Name extends keyof ServiceParts[Part]>(
+    part: Part,
+    name: Name,
+  ) =>
+  (make: () => Wrapped<ServiceParts[Part][Name]>): ServerOptions => ({
+    wrapParts: (parts) => {
+      const step = make() as unknown as (...args: unknown[]) => unknown;
+      const real = parts[part][name];
+      return { ...parts, [part]: { ...parts[part], [name]: (...args: unknown[]) => step(...args, real) } };
+    },
+  });
+
+export type PageOf = ScreeningStore['page'];
+export const storedPages = wrapping('store', 'page');
+/** The authentication of clients at the token endpoint. */
+export const authenticating = wrapping('clients', 'authenticate');
+export const minting = wrapping('tokens', 'mint');
+/** The verification of bearer tokens. */
+export const verifying = wrapping('tokens', 'verify');
 
 export function withHeader(answer: ServiceAnswer, name: string, value: string | undefined): ServiceAnswer {
   const others = answer.headers.filter(([known]) => known.toLowerCase() !== name.toLowerCase());
   return { ...answer, headers: value === undefined ? others : [...others, [name, value]] };
 }
 
-export const authorized = (change: (authorization: string) => string): ServerOptions =>
-  requests((request) => {
-    const { authorization } = request.headers;
-    return authorization === undefined
-      ? request
-      : { ...request, headers: { ...request.headers, authorization: change(authorization) } };
-  });
+/** An alteration that sets a header or, without a value, removes it. */
+export const header =
+  (name: string, value?: string) =>
+  (answer: ServiceAnswer): ServiceAnswer =>
+    withHeader(answer, name, value);
 
 // -- tokens ------------------------------------------------------------------------------------
 
@@ -230,12 +277,12 @@ export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json):
 export const tokenAnswers = (alter: Alteration): ServerOptions =>
   answers(alter, ({ status }, request) => isTokenRequest(request) && status === 200);
 
-/** Alters errors of the token endpoint with one of these values of `error`. */
-export const tokenErrors = (errors: readonly string[], alter: Alteration): ServerOptions =>
-  answers(alter, ({ status, body }, request) => {
-    if (!isTokenRequest(request) || status < 400) return false;
-    return errors.includes((JSON.parse(String(body)) as { error?: string }).error ?? '');
-  });
+/** Alters errors of the token endpoint with this value of `error`. */
+export const tokenErrors = (error: string, alter: Alteration): ServerOptions =>
+  answers(
+    alter,
+    ({ body }, request) => isTokenRequest(request) && String(body).includes(`"error":"${error}"`),
+  );
 
 export const oauthError = (status: number, error: string): ServiceAnswer =>
   jsonAnswer(status, { error, error_description: 'refused' }, [['cache-control', 'no-store']]);
@@ -243,38 +290,6 @@ export const oauthError = (status: number, error: string): ServiceAnswer =>
 /** The answer to wrong client credentials, with its challenge. */
 export const invalidClient = (): ServiceAnswer =>
   withHeader(oauthError(401, 'invalid_client'), 'www-authenticate', 'Basic realm="token endpoint"');
-
-/** Wraps the authentication of clients. `make` runs once per server. */
-export const authenticating = (
-  make: () => (
-    id: string,
-    secret: string,
-    real: ClientRegistry['authenticate'],
-  ) => ReturnType<ClientRegistry['authenticate']>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const step = make();
-    const real: ClientRegistry['authenticate'] = (id, secret) => parts.clients.authenticate(id, secret);
-    return { ...parts, clients: { authenticate: (id, secret) => step(id, secret, real) } };
-  },
-});
-
-/** Wraps the minting of tokens. `make` runs once per server. */
-export const minting = (
-  make: () => (claims: TokenClaims, real: TokenIssuer['mint']) => Promise<string>,
-): ServerOptions => ({
-  wrapParts: (parts) => {
-    const { tokens } = parts;
-    const step = make();
-    return {
-      ...parts,
-      tokens: {
-        verify: (token, nowSeconds) => tokens.verify(token, nowSeconds),
-        mint: (original) => step(original, (altered) => tokens.mint(altered)),
-      },
-    };
-  },
-});
 
 /** Values of the current request; shared, because each AsyncLocalStorage that was used slows every promise. */
 const current = new AsyncLocalStorage<ReadonlyMap<object, unknown>>();
@@ -298,7 +313,7 @@ export function withRequestValue<Value>(
 // -- pages -------------------------------------------------------------------------------------
 
 /** A page of the screenings path, parsed; items are JSON texts. */
-interface PageText {
+export interface PageText {
   status: number;
   items: string[];
   links: unknown;
@@ -324,6 +339,10 @@ export const pages = (
       return { status, headers, body };
     };
   });
+
+/** Alters the text of each item; `number` counts the pages of this server. */
+export const eachText = (change: (item: string, number: number) => string): ServerOptions =>
+  pages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
 
 function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
   const links = body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1);
@@ -352,10 +371,7 @@ export const nextUrls = (
     const next = nextOf(page);
     if (next === undefined) return;
     const altered = alter(new URL(next), page, query);
-    const text = altered === undefined ? undefined : String(altered);
-    page.links = text === undefined ? {} : { next: text };
-    withoutLink(page);
-    if (text !== undefined) page.headers.push(['link', `<${text}>; rel="next"`]);
+    setNext(page, altered === undefined ? undefined : String(altered));
   });
 
 /** Alters the query parameters of next in links and in the Link header. */
@@ -373,16 +389,9 @@ export const nextOf = ({ links }: PageText): string | undefined => (links as { n
 export const withoutLink = (page: PageText): void =>
   void (page.headers = page.headers.filter(([name]) => name !== 'link'));
 
-/** A page that holds nothing yet: `change` makes its next from the URL of the request. */
-export function holdNothing(
-  page: PageText,
-  { headers, path }: ServiceRequest,
-  change: (query: URLSearchParams) => void = () => {},
-): void {
-  const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
-  change(url.searchParams);
-  page.items = [];
-  page.links = { next: url.href };
+/** Sets next in links and in the Link header; undefined removes both. */
+export function setNext(page: PageText, next: string | undefined): void {
+  page.links = next === undefined ? {} : { next };
   withoutLink(page);
-  page.headers.push(['link', `<${url.href}>; rel="next"`]);
+  if (next !== undefined) page.headers.push(['link', `<${next}>; rel="next"`]);
 }

@@ -2,6 +2,7 @@
  * Operations that only this machine may request: store screenings, begin and end an outage of the database. They use
  * a socket that only the user who started the server may open, so no secret is needed.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,10 +34,7 @@ export async function openOperations(
       (error: Error) => response.writeHead(500).end(`${error.message}\n`),
     );
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(socket, resolve);
-  });
+  await once(server.listen(socket), 'listening');
   return {
     command: (name) =>
       `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,

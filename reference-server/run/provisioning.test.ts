@@ -5,7 +5,7 @@ import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { openDatabase } from '../store/database.ts';
 import { loadProvisioning, provisioningOfDatasets, readProvisioning } from './provisioning.ts';
 import { startServer } from './start.ts';
-import { mintToken, screeningsUrl, test, walk } from '../testing.ts';
+import { itemsOf, test } from '../testing.ts';
 
 const fileOf = (name: string): string => test.info().outputPath(name);
 
@@ -32,13 +32,8 @@ test('serves dataset files instead of generated screenings, for the tenants in t
       clients: { primary: { tenantId: TENANT }, secondTenant: { tenantId: OTHER } },
     });
     const query = `from=${target.window?.from}&to=${target.window?.to}`;
-    for (const [client, items] of [
-      [target.clients.primary, count],
-      [target.clients.secondTenant, 20],
-    ] as const) {
-      const url = `${screeningsUrl(target, client?.tenantId ?? '')}?${query}`;
-      expect((await walk(url, await mintToken(target, client))).items).toHaveLength(items);
-    }
+    expect(await itemsOf(target, query)).toHaveLength(count);
+    expect(await itemsOf(target, query, target.clients.secondTenant)).toHaveLength(20);
   }
 });
 

@@ -187,12 +187,8 @@ export async function loadProvisioning(
   makeFolder(directory);
   const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
   await using connections = database.connect();
-  const idOf = (role: ClientName): string | undefined =>
-    set.clients.find((known) => known.role === role)?.tenantId;
-  const names = new Map([
-    [idOf('secondTenant'), 'secondDataset'],
-    [idOf('primary'), 'dataset'],
-  ]);
+  const isOf = (role: ClientName, tenantId: string): boolean =>
+    set.clients.find((known) => known.role === role)?.tenantId === tenantId;
 
   const files: { dataset?: string; secondDataset?: string; events?: string } = {};
   let window: Provisioned['window'];
@@ -201,9 +197,11 @@ export async function loadProvisioning(
     await forgetTenant(connections, tenant.tenantId);
     if (!tenant.screenings) continue;
     await storeScreenings(connections, screeningsOf(tenant, options.onProgress));
-    const name = names.get(tenant.tenantId) as 'dataset' | 'secondDataset' | undefined;
-    if (name) files[name] = await datasetFile(tenant, fileOf(name));
-    if (name !== 'dataset') continue;
+    const isPrimary = isOf('primary', tenant.tenantId);
+    if (isPrimary) files.dataset = await datasetFile(tenant, fileOf('dataset'));
+    else if (isOf('secondTenant', tenant.tenantId))
+      files.secondDataset = await datasetFile(tenant, fileOf('secondDataset'));
+    if (!isPrimary) continue;
     const stored = await extentOf(connections, tenant.tenantId);
     window = 'generate' in tenant.screenings ? GENERATED_WINDOW : stored.window;
     if (stored.count > MAX_EVENTS_UNASKED) continue;

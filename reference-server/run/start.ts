@@ -13,7 +13,7 @@ import type { Provisioned } from './provisioning.ts';
 import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import { createService, withSidePaths } from '../http/service.ts';
-import { createScreeningStore, removeScreenings, storeScreenings } from '../store/store.ts';
+import { createScreeningStore, forgetTenant, storeScreenings } from '../store/store.ts';
 import { describeTarget, type ReferenceTarget } from './target.ts';
 import { createTokenIssuer } from '../auth.ts';
 
@@ -72,7 +72,7 @@ export interface ReferenceServer extends AsyncDisposable {
   target(): ReferenceTarget;
   /** Stores screenings, or dataset lines, while the server runs, and publishes their events. */
   ingest(screenings: Iterable<Screening> | Iterable<string>): Promise<void>;
-  /** Deletes all screenings of a tenant. */
+  /** Deletes all screenings of a tenant, and keeps their events. */
   clear(tenantId: string): Promise<void>;
   interruptDatabase(): Promise<void>;
   /** Waits up to graceMs for requests in flight. Default 0. */
@@ -101,7 +101,7 @@ export async function startServer(
 ): Promise<ReferenceServer> {
   const { host, ports = {}, pathPrefix = '', now = Date.now, tokenLifetimeSeconds = 3_600 } = options;
   const separate = options.separateOrigins === true || ports.auth !== undefined;
-  const { rateLimit, eventsFile, faultCommands = false } = options;
+  const { rateLimit, eventsFile } = options;
   const opened = new Disposal();
   try {
     const connections = opened.use(database.connect());
@@ -159,10 +159,7 @@ export async function startServer(
         options.wrapOutage?.(outage) ?? outage,
       ),
     );
-    const target = await describeTarget(parts, provisioned, operations, {
-      ...{ rateLimit, eventsFile, faultCommands },
-      ca: tls && CERTIFICATE_FILE,
-    });
+    const target = await describeTarget(parts, provisioned, operations, options, tls && CERTIFICATE_FILE);
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
     const { eventsDirectory, webhook } = options;
@@ -177,7 +174,7 @@ export async function startServer(
       listeningAt: listeners.map(({ origin }) => origin),
       target: () => target,
       ingest: (screenings) => store(asScreenings(screenings)),
-      clear: (tenantId) => removeScreenings(connections, tenantId),
+      clear: (tenantId) => forgetTenant(connections, tenantId, ['screening']),
       interruptDatabase: () => connections.interrupt(),
       async stop(graceMs = 0) {
         await Promise.all(listeners.map((listener) => listener.stop(graceMs)));

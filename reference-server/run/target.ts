@@ -9,6 +9,7 @@ import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
 import type { Provisioned } from './provisioning.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
+import type { ServerOptions } from './start.ts';
 
 export interface TargetClient {
   readonly clientId: string;
@@ -25,20 +26,13 @@ export interface ReferenceTarget extends TargetFile {
   readonly ingest: string;
 }
 
-interface Described {
-  readonly rateLimit?: RateLimit;
-  readonly eventsFile?: string;
-  /** Whether the target file has the commands for an outage. */
-  readonly faultCommands: boolean;
-  /** File of the certificate, if it is self-signed. */
-  readonly ca?: string;
-}
-
+/** `ca`: the file of the certificate, if it is self-signed. */
 export async function describeTarget(
   parts: ServiceParts,
   { set, window, files }: Provisioned,
   operations: Operations,
-  { rateLimit, eventsFile, faultCommands, ca }: Described,
+  { rateLimit, eventsFile, faultCommands }: ServerOptions,
+  ca: string | undefined,
 ): Promise<ReferenceTarget> {
   const clients: Partial<Record<ClientName, TargetClient>> = {};
   for (const { role, clientId, clientSecret, tenantId } of set.clients) {

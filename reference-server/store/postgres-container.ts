@@ -25,23 +25,11 @@ export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
   }
   try {
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
-    const client = await withTimeout(
-      PROBE_TIMEOUT_MS,
-      'no container engine answers',
-      getContainerRuntimeClient(),
-    );
+    const client = await withTimeout(getContainerRuntimeClient());
     const image = ImageName.fromString(POSTGRES_IMAGE);
-    const present = await withTimeout(
-      PROBE_TIMEOUT_MS,
-      'the container engine does not answer',
-      client.image.exists(image),
-    );
-    if (!present) {
-      await withTimeout(
-        PULL_TIMEOUT_MS[how],
-        `pulling ${POSTGRES_IMAGE} takes too long`,
-        client.image.pull(image),
-      );
+    if (!(await withTimeout(client.image.exists(image)))) {
+      const late = `pulling ${POSTGRES_IMAGE} takes too long`;
+      await withTimeout(client.image.pull(image), PULL_TIMEOUT_MS[how], late);
     }
     return { image: POSTGRES_IMAGE };
   } catch (error) {
@@ -82,7 +70,11 @@ function engineSockets(): string[] {
 }
 
 /** Rejects with the message if the work takes too long. */
-const withTimeout = <Value>(timeoutMs: number, message: string, work: Promise<Value>): Promise<Value> =>
+const withTimeout = <Value>(
+  work: Promise<Value>,
+  timeoutMs = PROBE_TIMEOUT_MS,
+  message = 'no container engine answers',
+): Promise<Value> =>
   unlessAborted(AbortSignal.timeout(timeoutMs), work).catch((error: Error) => {
     throw error.name === 'TimeoutError' ? new Error(message) : error;
   });

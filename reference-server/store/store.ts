@@ -81,29 +81,22 @@ async function* copyLines(
   screenings: Iterable<Screening> | AsyncIterable<Screening>,
 ): AsyncGenerator<string> {
   for await (const { id, tenantId, testTime, json } of screenings) {
-    const text = json.replace(/[\\\t\n\r]/g, (character) => COPY_ESCAPES[character] as string);
+    const text = json.replace(
+      /[\\\t\n\r]/g,
+      (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
+    );
     yield `${tenantId}\t${toDecimal(instant(testTime))}\t${id}\t${testTime}\t${text}`;
   }
 }
 
-const COPY_ESCAPES: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-};
-
-/** Deletes a tenant's screenings; their events stay, as they were published. */
-export async function removeScreenings(connections: Connections, tenantId: string): Promise<void> {
+/** Deletes what these tables have of a tenant; without the others, events stay as they were published. */
+export async function forgetTenant(
+  connections: Connections,
+  tenantId: string,
+  tables: readonly string[] = ['screening', 'event', 'delivery'],
+): Promise<void> {
   await connections.transaction(async (client) => {
-    await client.query('DELETE FROM screening WHERE tenant = $1', [tenantId]);
-  });
-}
-
-/** Deletes a tenant's screenings and events, and the state of their delivery. */
-export async function forgetTenant(connections: Connections, tenantId: string): Promise<void> {
-  await connections.transaction(async (client) => {
-    for (const table of ['screening', 'event', 'delivery']) {
+    for (const table of tables) {
       await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
     }
   });

@@ -2,6 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   answers,
+  concurrently,
+  counting,
   invalidClient,
   isScreenings,
   isTokenRequest,
@@ -10,7 +12,9 @@ import {
   withHeader,
 } from '../run/alter.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { createRateLimiter } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { answersFor } from './accidents.ts';
 import { probing, type Groups } from './variant.ts';
 
 const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
@@ -39,38 +43,28 @@ const cache = (hasAge: boolean) => ({
 
 export const health: Groups = {
   'that serves two requests concurrently': {
-    '503 with Retry-After while more than two requests are in flight': middleware(() => {
-      let inFlight = 0;
-      return async (request, next) => {
-        if (!isScreenings(request)) return next(request);
-        try {
-          if (++inFlight > 2) return withHeader(unavailable(), 'retry-after', '1');
-          await sleep(5);
-          return await next(request);
-        } finally {
-          inFlight--;
-        }
-      };
-    }),
-    'another user of the client locks it out for three seconds after three token requests': middleware(() => {
-      let sent = 0;
-      let untilMs = 0;
-      return (request, next) => {
-        if (!isTokenRequest(request)) return next(request);
-        if (++sent === 4) untilMs = Date.now() + 3_000;
-        return Date.now() < untilMs ? invalidClient() : next(request);
-      };
-    }),
+    '503 with Retry-After while more than two requests are in flight': concurrently(
+      (request) => (isScreenings(request) ? 'any' : undefined),
+      async (inFlight, request, next) => {
+        if (inFlight > 2) return withHeader(unavailable(), 'retry-after', '1');
+        await sleep(5);
+        return next(request);
+      },
+    ),
+    'another user of the client locks it out for three seconds after three token requests': answersFor(
+      4,
+      3_000,
+      invalidClient,
+      { matches: isTokenRequest },
+    ),
   },
   'that recycles its workers': {
     'one request in 250 is 503, and served when it is sent again': {
-      server: middleware(() => {
-        let asked = 0;
-        return (request, next) =>
-          isScreenings(request) && ++asked % 250 === 0
-            ? withHeader(unavailable(), 'retry-after', '1')
-            : next(request);
-      }),
+      server: counting(
+        (asked, request, next) =>
+          asked % 250 === 0 ? withHeader(unavailable(), 'retry-after', '1') : next(request),
+        isScreenings,
+      ),
       target: probing(2_000),
     },
   },
@@ -82,34 +76,36 @@ export const health: Groups = {
         return isScreenings(request) && ms < 24_000 && ms % 8_000 > 7_000 ? unavailable() : next(request);
       };
     }),
-    'an instance that starts with its first request, which takes 11 s': middleware(() => {
-      let isStarted = false;
-      return async (request, next) => {
-        if (isStarted) return next(request);
-        isStarted = true;
-        await sleep(11_000);
+    'an instance that starts with its first request, which takes 11 s': counting(
+      async (asked, request, next) => {
+        if (asked === 1) await sleep(11_000);
         return next(request);
-      };
-    }),
+      },
+    ),
     'a proxy whose Date is ten minutes late': dated(-600_000),
   },
   'with a quota and a wrong Date': {
     'a quota of 150 requests for pages of one item that asks to wait two days': {
       server: middleware(() => {
-        let bucket = { tokens: 150, atMs: Date.now() };
-        return (request, next) => {
-          if (!isScreenings(request) || !/pageSize=1(&|$)/.test(request.path)) return next(request);
-          const nowMs = Date.now();
-          bucket = { tokens: Math.min(150, bucket.tokens + (nowMs - bucket.atMs) / 20) - 1, atMs: nowMs };
-          if (bucket.tokens >= 0) return next(request);
-          bucket.tokens += 1;
-          return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']]);
-        };
+        const quota = createRateLimiter({
+          limit: 50,
+          windowMs: 1_000,
+          algorithm: 'token-bucket',
+          burst: 150,
+        });
+        return (request, next) =>
+          isScreenings(request) &&
+          /pageSize=1(&|$)/.test(request.path) &&
+          quota.admit('any', Date.now()) !== undefined
+            ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']])
+            : next(request);
       }),
       target: probing(600),
     },
     'a proxy whose Date is ten minutes ahead': dated(600_000),
   },
+  // Its limiter names a date in Retry-After.
+  'with a rate limit': { 'a proxy whose Date is ten minutes late': dated(-600_000) },
   'with a cache': { 'a cache of two seconds by URL and token, without Age': cache(false) },
   'with a cache that says Age': { 'a cache of two seconds by URL and token, with Age': cache(true) },
 };

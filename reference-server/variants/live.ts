@@ -8,9 +8,8 @@ import {
   shift,
   type Instant,
 } from '../../engine/data/instant.ts';
-import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
-import { merged, retimed, screening, withAdded } from '../faults/rows.ts';
+import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -43,15 +42,10 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
 };
 
 /** No dataset and no complete capture of events can exist for a tenant that changes. */
-const withoutDatasets = (target: Target): Target => ({
-  ...target,
-  dataset: undefined,
-  secondDataset: undefined,
-  events: undefined,
-  window: undefined,
+const live = (name: string, server: ServerOptions): Variant => ({
+  ...{ name, server },
+  target: ({ dataset: _, secondDataset: __, events: ___, window: ____, ...target }) => target,
 });
-
-const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutDatasets });
 
 const REPLICA_LAG_MS = 300;
 
@@ -63,8 +57,6 @@ const laggingArrivals = (everyMs: number): ServerOptions =>
     return async (query, ask) =>
       merged(query, ask, arrived(query, Date.now() - (asked++ % 2) * REPLICA_LAG_MS));
   });
-
-const ALL_TIME = { from: instant('0001-01-01T00:00:00Z'), to: instant('9999-12-31T23:59:59Z') };
 
 /** A balancer leaves out an instance for some time after it has failed, for example in a rolling restart. */
 const LEFT_OUT_ANSWERS = 16;
@@ -81,7 +73,7 @@ const replicas = (leftOutAnswers = 0): ServerOptions =>
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.scratch) return ask(query);
       if (!firstShownMs) {
-        const { items } = await ask({ ...query, ...ALL_TIME, fromId: undefined, pageSize: 1e6 });
+        const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId });
         firstShownMs = new Map(items.map(({ id }) => [id, 0]));
       }
       const shownMs = firstShownMs;
@@ -161,8 +153,7 @@ function correcting(): ServerOptions {
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary || Date.now() - since < CORRECTED_AFTER_MS) return ask(query);
       if (!corrected) {
-        const [from, to] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map(instant);
-        const { items } = await ask({ tenantId: query.tenantId, from: from!, to: to!, pageSize: 100 });
+        const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId, pageSize: 100 });
         const item = items.at(-1)!;
         corrected = retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0)));
       }

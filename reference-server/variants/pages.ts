@@ -2,22 +2,21 @@
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import {
   both,
-  holdNothing,
-  middleware,
+  eachText,
   nextOf,
   nextQuery,
   nextUrls,
   pages as alterPages,
-  queryOf,
+  onQuery,
   requests,
-  storedPages,
-  isScreenings,
+  setNext,
+  type PageText,
   withoutLink,
-  withQuery,
 } from '../run/alter.ts';
-import { eachItem, alterStored, retimed } from '../faults/rows.ts';
+import type { ServiceRequest } from '../http/http.ts';
+import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { withEvents, withoutEvents, type Groups } from './variant.ts';
+import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** Replaces the Link header of pages with a next. */
 const link = (...values: ((next: string) => string)[]): ServerOptions =>
@@ -28,18 +27,25 @@ const link = (...values: ((next: string) => string)[]): ServerOptions =>
     for (const value of values) page.headers.push(['Link', value(next)]);
   });
 
-const eachText = (change: (item: string, page: number) => string): ServerOptions =>
-  alterPages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
-
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
+
+/** A page that holds nothing yet: `change` makes its next from the URL of the request. */
+export function holdNothing(
+  page: PageText,
+  { headers, path }: ServiceRequest,
+  change: (query: URLSearchParams) => void = () => {},
+): void {
+  const url = new URL(path, nextOf(page) ?? `http://${headers['host']}`);
+  change(url.searchParams);
+  page.items = [];
+  setNext(page, url.href);
+}
 
 /** Spells testTime in another way, in the events too. */
 const spelledTimes = (spell: (text: string) => string) => ({
   server: eachItem((item) => retimed(item, spell(item.testTime))),
-  target: withEvents((line) =>
-    line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${spell(at)}"`),
-  ),
+  target: withTimesOfEvents(spell),
 });
 
 /** In UTC with microseconds. The year 10000, which RFC 3339 cannot express, is formatted by Date. */
@@ -132,25 +138,14 @@ export const pages: Groups = {
           holdNothing(page, request, (next) => kind === 0 || next.set('scan', String(times)));
       });
     })(),
-    'pages of at most 200 items': storedPages(
-      () => (query, ask) => ask({ ...query, pageSize: Math.min(query.pageSize, 200) }),
-    ),
+    'pages of at most 200 items': sized((pageSize) => Math.min(pageSize, 200)),
     'next before an empty last page': alterStored((page, query) => ({
       ...page,
       more: page.more || page.items.length === query.pageSize,
     })),
     'testTime in the local time of one place, whatever was recorded': spelledTimes(respelt),
-    'the first of two values of a parameter is read': middleware(() => (request, next) => {
-      if (!isScreenings(request)) return next(request);
-      const names = [...queryOf(request).keys()];
-      const twice = names.some((name, index) => names.indexOf(name) !== index);
-      return next(
-        twice
-          ? withQuery(request, (query) => {
-              for (const name of new Set(names)) query.set(name, query.get(name) ?? '');
-            })
-          : request,
-      );
+    'the first of two values of a parameter is read': onQuery((query) => {
+      for (const name of new Set(query.keys())) query.set(name, query.get(name)!);
     }),
     'several relation types in one rel, and blanks where they may be': link(
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,

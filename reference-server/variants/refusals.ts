@@ -10,11 +10,14 @@ import {
   queryOf,
   refusal,
   refusals as refusalsOf,
+  tokenErrors,
   withHeader,
+  withoutBody,
   type Where,
 } from '../run/alter.ts';
-import { formOf } from '../faults/forms.ts';
-import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
+import { refusing } from '../faults/forms.ts';
+import { edgeLike } from '../faults/window.ts';
+import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Groups } from './variant.ts';
 
@@ -42,11 +45,6 @@ const refused = (code: string, where: Where): ServerOptions =>
 
 const isForm = ({ headers }: ServiceRequest): boolean =>
   headers['content-type']?.includes('urlencoded') === true;
-
-const either =
-  (matches: (text: string) => boolean) =>
-  (query: URLSearchParams): boolean =>
-    ['from', 'to'].some((name) => matches(query.get(name) ?? '2026-03-01T00:00:00Z'));
 
 const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
 
@@ -99,7 +97,7 @@ export const refusals: Groups = {
     'errors as {"error":{"code"}}, the place unnamed': shaped((code) => ({ error: { code, details: [] } })),
     'leap seconds, -00:00, offsets beyond 18 hours and the year 0000 are refused': refused(
       'invalid_time_range',
-      either((text) => /:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i.test(text)),
+      edgeLike(/:60(\.\d+)?(Z|[+-])|-00:00$|[+-](1[89]|2\d):\d\d$|^0000/i),
     ),
     'a space for the T is accepted': middleware(
       () => (request, next) =>
@@ -112,31 +110,27 @@ export const refusals: Groups = {
       (request) => isTokenRequest(request) && request.method === 'POST' && !isForm(request),
     ),
     'GET and other methods are 404 without a body': answers((answer) =>
-      answer.status === 405 ? { status: 404, headers: [], body: '' } : answer,
+      answer.status === 405 ? withoutBody(404) : answer,
     ),
-    'a scope too many is invalid_scope': middleware(() => (request, next) => {
-      const scope = isTokenRequest(request) ? formOf(request).get('scope') : undefined;
-      return scope?.length === 1 &&
-        scope[0]?.trim().includes(' ') &&
-        request.headers['content-type']?.includes('urlencoded')
-        ? jsonAnswer(400, { error: 'invalid_scope', error_description: 'one scope only', error_uri: '/docs' })
-        : next(request);
+    'a scope too many is invalid_scope': refusing('400 invalid_scope', (form, request) => {
+      const scope = form.get('scope');
+      return isForm(request) && scope?.length === 1 && scope[0]!.trim().includes(' ');
     }),
-    'further members in token errors, and a challenge of another scheme': answers((answer, request) =>
-      isTokenRequest(request) && answer.status === 401
-        ? withHeader(
-            jsonBody((body) => ({ ...body, error_uri: '/docs', trace: 1 }))(answer),
-            'WWW-Authenticate',
-            'Custom realm="x"',
-          )
-        : answer,
+    'further members in token errors, and a challenge of another scheme': tokenErrors(
+      'invalid_client',
+      (answer) =>
+        withHeader(
+          jsonBody((body) => ({ ...body, error_uri: '/docs', trace: 1 }))(answer),
+          'WWW-Authenticate',
+          'Custom realm="x"',
+        ),
     ),
     'a path that holds no UUID is 400': answering(
       '400 invalid_request',
       (_, { path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),
     ),
     'HEAD and OPTIONS are 204': intercepting(
-      () => ({ status: 204, headers: [], body: '' }),
+      () => withoutBody(204),
       ({ method }) => ['HEAD', 'OPTIONS'].includes(method),
     ),
   },
@@ -151,13 +145,12 @@ export const refusals: Groups = {
     'odd paths are normalised, pages have an ETag, and HEAD is answered to anybody with HTML': middleware(
       () => async (request, next) => {
         const [path, query = ''] = request.path.split('?') as [string, string?];
-        if (request.method === 'HEAD')
-          return { status: 200, headers: [['content-type', 'text/html']], body: '' };
+        if (request.method === 'HEAD') return withoutBody(200, [['content-type', 'text/html']]);
         const usual = path.replace(/\/\.?(?=\/)/g, '').replace(/(\/|\.json|;[^/]*)$/, '');
         const answer = await next({ ...request, path: `${usual}?${query}` });
         if (answer.status !== 200) return answer;
         const known = request.headers['if-none-match'] !== undefined;
-        return withHeader(known ? { status: 304, headers: [], body: '' } : answer, 'etag', '"page"');
+        return withHeader(known ? withoutBody(304) : answer, 'etag', '"page"');
       },
     ),
   },

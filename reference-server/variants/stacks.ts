@@ -1,22 +1,24 @@
 /** Correct servers on common stacks: effects of containers, frameworks and libraries around the service. */
 import {
   answering,
-  authorized,
   both,
+  counting,
   html,
   intercepting,
   isScreenings,
   isTokenRequest,
   middleware,
   nextQuery,
+  onQuery,
   queryOf,
   refusal,
   requests,
   tokenClaims,
   tokenMembers,
-  withQuery,
+  withoutBody,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
+import { authorized } from '../faults/bearer.ts';
 import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -88,6 +90,8 @@ const DASHES = 'ﾀ ﾀ  ﾀ';
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
 
+const MUCH_PUNCTUATION = 3;
+
 /** AWS WAF and IIS accept 2,048 octets of a query. */
 const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
@@ -135,6 +139,10 @@ export const stacks: Groups = {
       () => html(200, 'OK'),
       ({ headers }) => /kube-probe|HealthCheck/.test(headers['user-agent'] ?? ''),
     ),
+    'a gateway that answers 403 with HTML where there is no cookie of the target file': {
+      server: blocked(403, ({ headers }) => !headers['cookie']?.includes('preview=1')),
+      target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
+    },
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
@@ -187,28 +195,23 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
-    'a long list in addition to items': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
+    'a long list in addition to items': counting(
+      async (asked, request, next) => {
         const answer = await next(request);
-        const isLarge = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
-        return isLarge && answer.status === 200 && asked++ % 20 === 0
+        return answer.status === 200 && asked % 20 === 1
           ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
           : answer;
-      };
-    }),
+      },
+      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
+    ),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
     'name[] is read where name is missing': both(
-      ...['from', 'to'].map((name) =>
-        requests((request) => {
-          const value = queryOf(request).get(`${name}[]`);
-          return value === null || queryOf(request).has(name)
-            ? request
-            : withQuery(request, (query) => query.set(name, value));
-        }),
-      ),
+      onQuery((query) => {
+        for (const name of ['from', 'to'])
+          if (!query.has(name) && query.has(`${name}[]`)) query.set(name, query.get(`${name}[]`)!);
+      }),
       forms((form) => {
         for (const name of ['grant_type', 'client_id'])
           if (!form.has(name) && form.has(`${name}[]`)) form.set(name, form.get(`${name}[]`)!);
@@ -218,7 +221,7 @@ export const stacks: Groups = {
       /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : undefined,
     ),
     'the scheme DPoP is 401 without a body': intercepting(
-      () => ({ status: 401, headers: [['www-authenticate', 'DPoP algs="RS256 ES256"']], body: '' }),
+      () => withoutBody(401, [['www-authenticate', 'DPoP algs="RS256 ES256"']]),
       ({ headers }) => headers['authorization']?.startsWith('DPoP ') === true,
     ),
     'a grant that other clients may use is missing its own parameters': refusing(
@@ -227,6 +230,11 @@ export const stacks: Groups = {
         /^(authorization_code|refresh_token|urn:.*:(device_code|token-exchange))$/.test(
           form.get('grant_type')?.[0] ?? '',
         ),
+    ),
+    'Basic that cannot be decoded is 401 without a body': intercepting(
+      () => ({ status: 401, headers: [['www-authenticate', 'Basic realm="Realm"']], body: '' }),
+      (request) =>
+        isTokenRequest(request) && /^Basic .*[^\w+/=]/.test(request.headers['authorization'] ?? ''),
     ),
     'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
     'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
@@ -239,16 +247,21 @@ export const stacks: Groups = {
       403,
       ({ headers }) => headers['user-agent'] === undefined,
     ),
-    'a firewall that answers 403 with HTML to repeated parameters, and to much punctuation in one': blocked(
+    'a firewall that answers 403 with HTML to repeated parameters': blocked(403, (request) => {
+      const names = isScreenings(request) ? [...queryOf(request).keys()] : [];
+      return new Set(names).size < names.length;
+    }),
+    'a firewall that answers 403 with HTML to much punctuation in a parameter': blocked(
       403,
-      (request) => {
-        const pairs = isScreenings(request) ? [...queryOf(request)] : [];
-        const isMuch = (text: string): boolean => (text.match(/[!#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3;
-        return (
-          new Set(pairs.map(([name]) => name)).size < pairs.length ||
-          pairs.some((pair) => isMuch(pair.join('')))
+      ({ path, body }) => {
+        const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(body.toString())];
+        return pairs.some(
+          (pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > MUCH_PUNCTUATION,
         );
       },
+    ),
+    'a firewall that answers 403 with HTML to a parameter that is encoded twice': blocked(403, (request) =>
+      /%25[\da-f]{2}/i.test(`${request.path} ${request.body.toString('latin1')}`),
     ),
     'a firewall that answers 403 with HTML to an operator of a database in a parameter': blocked(
       403,

@@ -9,10 +9,13 @@ import {
   type Instant,
 } from '../../engine/data/instant.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
-import { both, holdNothing, middleware, pages, storedPages, withHeader } from '../run/alter.ts';
-import { eachItem, retimed, rows, screening, withAdded } from '../faults/rows.ts';
+import { both, pages, storedPages } from '../run/alter.ts';
+import { eachItem, retimed, rows, screening, withAddedTo } from '../faults/rows.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { withEvents, withoutEvents, type Groups } from './variant.ts';
+import type { ServerOptions } from '../run/start.ts';
+import { dated } from './health.ts';
+import { holdNothing } from './pages.ts';
+import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** A store that truncates the dataset's testTimes; its events show what it stores. */
 const truncating = (digits: number) => ({
@@ -20,9 +23,7 @@ const truncating = (digits: number) => ({
     rows({ at: (testTime) => cutInstant(instant(testTime), digits) }),
     eachItem((item) => retimed(item, cutText(item.testTime, digits))),
   ),
-  target: withEvents((line) =>
-    line.replace(/"testTime":"([^"]*)"/, (_, at: string) => `"testTime":"${cutText(at, digits)}"`),
-  ),
+  target: withTimesOfEvents((at) => cutText(at, digits)),
 });
 
 /** Converts stored instants and parameters to the precision of a column type. */
@@ -51,12 +52,26 @@ const isInPart = (text: string): boolean =>
   compareInstants(instant(text), PART.from) >= 0 && compareInstants(instant(text), PART.to) < 0;
 
 const LATE_MS = 1_500;
+/** Every `eachOf`-th answer shows only later what was loaded. */
+const loadedLate = (lateMs: number, eachOf = 1): ServerOptions =>
+  storedPages(() => {
+    const since = Date.now();
+    let asked = 0;
+    return async (query, ask) =>
+      ++asked % eachOf === 0 && Date.now() - since < lateMs ? { items: [], more: false } : ask(query);
+  });
+
 const EMPTY_PAGES = 12;
 const WIDE_SECONDS = 10n * 365n * 86_400n;
 const AHEAD_MS = 20 * 60_000;
 
-const renamed = (line: string, name: string): string =>
-  line.replace(/"id":"[^"]*"/, `"id":"${name}"`).replace(/"type":"[^"]*"/, `"type":"example.${name}"`);
+/** Before one event in fifty, the event of an older version of its screening, which is delivered again after it. */
+const withOlder = (isAmended: (line: string) => boolean, member: RegExp, older: string) =>
+  withEvents((line, index) => {
+    if (index % 50 !== 9 || !isAmended(line)) return line;
+    const before = line.replace(/"id":"[^"]*"/, `"id":"older-${index}"`).replace(member, older);
+    return [before, line, before];
+  });
 
 export const stores: Groups = {
   'with a store of microseconds': { 'a store of microseconds, loaded with a finer dataset': truncating(6) },
@@ -81,26 +96,20 @@ export const stores: Groups = {
     },
     'a clock twenty minutes ahead of the kit’s, as its Date says': {
       now: () => Date.now() + AHEAD_MS,
-      ...middleware(
-        () => async (request, next) =>
-          withHeader(await next(request), 'date', new Date(Date.now() + AHEAD_MS).toUTCString()),
-      ),
+      ...dated(AHEAD_MS),
     },
     'events of other types in the same queue': {
       target: withEvents((line, index) => {
         if (index % 20 !== 7) return line;
-        const begun = renamed(line, `begun.${index}`).replace(/"data":.*/s, '"data":{"device":"SN-1"}}');
-        return [begun.replace(/example\.begun\.\d+/, 'example.begun'), line];
+        const begun = line
+          .replace(/"id":"[^"]*"/, `"id":"begun.${index}"`)
+          .replace(/"type":"[^"]*"/, '"type":"example.begun"')
+          .replace(/"data":.*/s, '"data":{"device":"SN-1"}}');
+        return [begun, line];
       }),
     },
-    'an event of each version of a screening that was amended, the older one twice': {
-      target: withEvents((line, index) => {
-        if (index % 50 !== 9) return line;
-        const older = line
-          .replace(/"id":"[^"]*"/, `"id":"older-${index}"`)
-          .replace(/"result":[^,}]*/, '"result":"draft"');
-        return [older, line, older];
-      }),
+    'an event of each version of a screening that was amended': {
+      target: withOlder(() => true, /"result":[^,}]*/, '"result":"draft"'),
     },
   },
   // Like PostgreSQL's timestamptz.
@@ -109,11 +118,7 @@ export const stores: Groups = {
   'that cuts to ticks': { 'instants are truncated to seven digits': ofType(7, cutInstant) },
   'with unset clocks': {
     'a screening at the first and at the last instant that can be written': {
-      server: withAdded(
-        () =>
-          ({ tenantId }) =>
-            tenantId === TENANTS.primary ? EXTREMES : [],
-      ),
+      server: withAddedTo(TENANTS.primary, EXTREMES),
       target: (target) => ({
         ...target,
         dataset: target.dataset && [...target.dataset, ...EXTREMES.map(({ json }) => parseScreening(json))],
@@ -129,28 +134,18 @@ export const stores: Groups = {
       }),
     },
     'an event of an older version, in the window, of screenings that were amended and lie outside': {
-      target: withEvents((line, index) => {
-        if (index % 50 !== 9 || isInPart(/"testTime":"([^"]*)"/.exec(line)![1]!)) return line;
-        const older = line
-          .replace(/"id":"[^"]*"/, `"id":"older-${index}"`)
-          .replace(/"testTime":"[^"]*"/, '"testTime":"2024-06-15T12:00:00Z"');
-        return [older, line];
-      }),
+      target: withOlder(
+        (line) => !isInPart(/"testTime":"([^"]*)"/.exec(line)![1]!),
+        /"testTime":"[^"]*"/,
+        '"testTime":"2024-06-15T12:00:00Z"',
+      ),
     },
   },
   'on two replicas': {
-    'one of two replicas in turn shows what was loaded three seconds later': storedPages(() => {
-      const since = Date.now();
-      let asked = 0;
-      return async (query, ask) =>
-        asked++ % 2 === 1 && Date.now() - since < 2 * LATE_MS ? { items: [], more: false } : ask(query);
-    }),
+    'one of two replicas in turn shows what was loaded three seconds later': loadedLate(2 * LATE_MS, 2),
   },
   'with accidents': {
-    'loaded screenings become visible after a second': storedPages(() => {
-      const since = Date.now();
-      return async (query, ask) => (Date.now() - since < LATE_MS ? { items: [], more: false } : ask(query));
-    }),
+    'loaded screenings become visible after a second': loadedLate(LATE_MS),
     // Searches wide windows in slices, the first of which are empty.
     'twelve empty pages before the first screenings of a wide window': pages((page, query, _, request) => {
       const slice = Number(query.get('slice') ?? 0);

@@ -2,12 +2,12 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import {
   both,
+  header,
   isTokenRequest,
   middleware,
   tokenAnswers,
   tokenClaims,
   tokenMembers,
-  withHeader,
 } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -67,8 +67,8 @@ export const tokens: Groups = {
       dated(AHEAD_MS),
       { now: () => Date.now() + AHEAD_MS },
     ),
-    'Cache-Control with further directives': tokenAnswers((answer) =>
-      withHeader(answer, 'Cache-Control', 'private, NO-STORE, max-age=0'),
+    'Cache-Control with further directives': tokenAnswers(
+      header('Cache-Control', 'private, NO-STORE, max-age=0'),
     ),
   },
   'with a quota and a wrong Date': { 'tokens that were kept for 90 s': keptTokens },

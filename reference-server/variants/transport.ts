@@ -1,7 +1,15 @@
 /** Variants of the transport: encodings, connections, addresses, delays. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateRawSync, gzipSync } from 'node:zlib';
-import { answers, html, isScreenings, isTokenRequest, middleware, withHeader } from '../run/alter.ts';
+import {
+  answers,
+  counting,
+  html,
+  isScreenings,
+  isTokenRequest,
+  middleware,
+  withHeader,
+} from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { probing, type Groups } from './variant.ts';
@@ -43,13 +51,9 @@ export const transport: Groups = {
     'a path prefix before /v1 and /oauth': { pathPrefix: '/gateway/api' },
     'separate origins of the token endpoint and the API': { separateOrigins: true },
     'Connection: close': answers((answer) => withHeader(answer, 'connection', 'close')),
-    'one answer in twenty takes 80 ms': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
-        asked += 1;
-        if (asked % 20 === 0) await sleep(80);
-        return next(request);
-      };
+    'one answer in twenty takes 80 ms': counting(async (asked, request, next) => {
+      if (asked % 20 === 0) await sleep(80);
+      return next(request);
     }),
     'cookies, request ids and caching headers on everything': answers((answer) => ({
       ...answer,
@@ -84,14 +88,13 @@ export const transport: Groups = {
   'with relative links': {
     'chunked answers': encoded((answer, octets) => ({ ...answer, body: inChunks(octets) })),
     // Caddy, if the server has answered before the whole request was read.
-    'one answer in ten of the token endpoint ends without its body': middleware(() => {
-      let asked = 0;
-      return async (request, next) => {
+    'one answer in ten of the token endpoint ends without its body': counting(
+      async (asked, request, next) => {
         const answer = await next(request);
-        const isLost = isTokenRequest(request) && ++asked % 10 === 0;
-        return isLost ? { ...answer, body: inChunks(Buffer.alloc(0)) } : answer;
-      };
-    }),
+        return asked % 10 === 0 ? { ...answer, body: inChunks(Buffer.alloc(0)) } : answer;
+      },
+      isTokenRequest,
+    ),
     'parameters after application/json': answers((answer) =>
       answer.headers.some(([name, value]) => name === 'content-type' && value === 'application/json')
         ? withHeader(answer, 'Content-Type', 'application/json; charset=UTF-8')

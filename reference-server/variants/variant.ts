@@ -22,9 +22,12 @@ export const combined = (variants: readonly Variant[]): Variant => ({
 });
 
 /** Changes the captured events like the pages: both transports return the same object (section 6). */
+export type EventChange = (line: string, index: number, all: readonly string[]) => string | readonly string[];
 export const withEvents =
-  (change: (line: string, index: number) => string | readonly string[]) =>
+  (change: EventChange) =>
   (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+export const withTimesOfEvents = (spell: (testTime: string) => string) =>
+  withEvents((line) => line.replace(/(?<="testTime":")[^"]*/, spell));
 export const withoutEvents = ({ events: _, ...target }: Target): Target => target;
 /** Lets the kit exceed the rate limit. */
 export const probing =

@@ -88,15 +88,12 @@ export function smallClient(habits: Habits = {}): Client {
       }
     };
 
-    const send = (sent: Sent, method = sent.body === undefined ? 'GET' : 'POST'): Promise<Response> => {
+    const send = async (sent: Sent, method = sent.body === undefined ? 'GET' : 'POST'): Promise<Response> => {
       const { url, headers, body = null } = habits.sends?.(sent, given) ?? sent;
-      const answer = fetch(url, { method, headers, body, signal });
-      if (habits.timeoutMs === undefined) return answer;
-      const answered = new AbortController();
-      const timeout = clock.sleep(habits.timeoutMs, answered.signal).then(() => {
-        throw new Error('timeout');
-      });
-      return Promise.race([answer, timeout]).finally(() => answered.abort());
+      const sentAtMs = clock.now();
+      const answer = await fetch(url, { method, headers, body, signal });
+      if (clock.now() - sentAtMs > (habits.timeoutMs ?? Infinity)) throw new Error('timeout');
+      return answer;
     };
 
     const check = (text: string): void => {

@@ -23,7 +23,7 @@ const owning =
   ({ isAnonymous: _, ...request }) =>
     isAnonymous ? { ...request, isAnonymous } : request;
 
-/** Levels that set a header to one of these values; undefined removes it. */
+/** Levels that set a header to one of these values; undefined removes it, unless the target file names another one. */
 function headerLevels(
   name: string,
   values: Readonly<Record<string, string | undefined>>,
@@ -31,8 +31,10 @@ function headerLevels(
   const set =
     (value: string | undefined): Change =>
     (request) => {
-      const { [name]: _, ...headers } = request.headers;
-      return { ...request, headers: value === undefined ? headers : { ...headers, [name]: value } };
+      const { [name]: old, ...headers } = request.headers;
+      const isLevel = Object.values(values).includes(old);
+      if (value === undefined) return isLevel ? { ...request, headers } : request;
+      return { ...request, headers: { ...headers, [name]: value } };
     };
   return {
     levels: Object.fromEntries(Object.entries(values).map(([level, value]) => [level, set(value)])),
@@ -88,7 +90,10 @@ const FURTHER: Readonly<Record<string, string>> = {
 
 const withoutFurther: Change = (request) => ({
   ...request,
-  headers: Object.fromEntries(Object.entries(request.headers).filter(([name]) => !(name in FURTHER))),
+  // The target file may name others, without which a gateway rejects the request.
+  headers: Object.fromEntries(
+    Object.entries(request.headers).filter(([name, value]) => FURTHER[name] !== value),
+  ),
 });
 
 export const PROTOCOL = 'protocol';

@@ -1,5 +1,5 @@
 /** A well-behaved client for k6: renews tokens as in section 5.6, and judges samples of the answers. */
-import { check } from 'k6';
+import { check, sleep } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import type { RatePolicy } from '../../estimate/step.ts';
@@ -15,6 +15,7 @@ export interface Token {
 }
 
 const MARGIN_MS = 60_000;
+const LONGEST_PATIENCE_MS = 120_000;
 
 const pageMs = new Trend('page_ms', true);
 const findings = new Counter('findings');
@@ -170,6 +171,16 @@ export class Client {
       if (latencyMs >= this.config.p99Ms) late.add(1);
     }
     return this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged);
+  }
+
+  /** Requests and judges a page; after a 429 again for a while, for callers that need the page. */
+  fetchPatiently(pageRequest: PageRequest): Sent {
+    const untilMs = Date.now() + LONGEST_PATIENCE_MS;
+    for (;;) {
+      const sent = this.fetchPage(pageRequest, Date.now(), true);
+      if (sent.status !== 429 || Date.now() > untilMs) return sent;
+      sleep(Math.min(60, Math.max(0.05, sent.retryAfterSeconds ?? 1)));
+    }
   }
 
   /** Requests a page without waiting for others in flight and without a retry, for callers that count requests. */

@@ -197,7 +197,7 @@ export function retryAfterOf(headers: PageAnswer['headers']): number | undefined
     : undefined;
 }
 
-export function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {
+function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {
   for (const key in headers) if (key.toLowerCase() === name) return headers[key];
   return undefined;
 }

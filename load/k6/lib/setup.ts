@@ -1,11 +1,8 @@
 /** Run by `setup`: mints tokens and finds the tenants and the window. */
-import { sleep } from 'k6';
 import exec from 'k6/execution';
-import http from 'k6/http';
 import { b64decode } from 'k6/encoding';
 import { Client, mint, type Token } from './client.ts';
 import { isUntagged, type LoadConfig } from './config.ts';
-import { header } from './judge.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
 export interface SetupData {
@@ -23,9 +20,6 @@ export const SETUP = {
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
 
-/** How often to retry after a 429. */
-const MAX_RETRIES = 20;
-
 /** The flags --vus, --duration, --iterations and --stage replace a script's scenarios by one called `default`. */
 export function refuseShortcuts(): void {
   if ('default' in (exec.test.options.scenarios ?? {}))
@@ -39,13 +33,16 @@ export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
   const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
-  const window = config.window ?? findWindow(config, tenantIds[0]!, tokens[0]!);
+  const window = config.window ?? findWindow(clientOf(config, { tenantIds, tokens }, 0));
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
 /** A client of a VU; setup must not return secrets, because k6's results contain its return value. */
-export const clientOf = (config: LoadConfig, { tenantIds, tokens }: SetupData, index: number): Client =>
-  new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!);
+export const clientOf = (
+  config: LoadConfig,
+  { tenantIds, tokens }: Pick<SetupData, 'tenantIds' | 'tokens'>,
+  index: number,
+): Client => new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!);
 
 function tenantOf(token: string): string {
   const claims = JSON.parse(b64decode(token.split('.')[1] ?? '', 'rawurl', 's')) as { tenant_id?: string };
@@ -53,27 +50,14 @@ function tenantOf(token: string): string {
   return claims.tenant_id;
 }
 
-function findWindow(config: LoadConfig, tenantId: string, token: Token): Window {
-  const fetchFirst = (from: string) => {
-    const query = `from=${encodeURIComponent(from)}&to=${encodeURIComponent(FAR_END)}&pageSize=1`;
-    return http.get(`${config.baseUrl}/v1/tenants/${tenantId}/screenings?${query}`, {
-      headers: { Authorization: `Bearer ${token.value}`, Accept: 'application/json' },
-      timeout: `${config.timeoutSeconds}s`,
-      tags: { name: 'window' },
-      responseType: 'text',
-    });
-  };
+function findWindow(client: Client): Window {
   const search = searchWindow();
   let step = search.next();
   while (!step.done) {
-    let response = fetchFirst(step.value);
-    for (let waits = 0; response.status === 429 && waits < MAX_RETRIES; waits += 1) {
-      sleep(Math.min(60, Math.max(0.2, Number(header(response.headers, 'retry-after')) || 1)));
-      response = fetchFirst(step.value);
-    }
-    if (response.status !== 200)
-      throw new Error(`no page of the screenings: ${response.error || `status ${response.status}`}`);
-    const { items = [] } = response.json() as { items?: { testTime?: string }[] };
+    const { status, response } = client.fetchPatiently(client.first(step.value, FAR_END, 1));
+    if (status !== 200)
+      throw new Error(`no page of the screenings: ${response?.error || `status ${status}`}`);
+    const { items = [] } = response!.json() as { items?: { testTime?: string }[] };
     step = search.next(items.length === 0 ? null : items[0]!.testTime);
   }
   if (!step.value) throw new Error('the tenant has no screenings: load tests need some');
