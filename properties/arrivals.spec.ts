@@ -100,15 +100,22 @@ const LONGEST_LAG_MS = 10_000;
 const LOST_MS = 60_000;
 const LAG_POLL_MS = 100;
 const STALE_POLL_MS = 1_000;
-/** Runs in which something stored never became visible: they do not wait again until something has. */
-const gaveUpWaiting = new WeakSet<Kit>();
-/** Runs in which a part of what was stored never showed: a further one is lost after LONGEST_LAG_MS. */
-const losesParts = new WeakSet<Kit>();
-/** Runs in which something stored has become visible: ingest works. */
-const ingestWorks = new WeakSet<Kit>();
 
-/** Runs in which a walk missed a stored screening: a replica that lags may lack what another one returned. */
-const mayLag = new WeakSet<Kit>();
+/** What a run has learnt about ingest. */
+interface Ingest {
+  /** Something stored has become visible. */
+  works: boolean;
+  /** Something stored never became visible: it is not waited for again until something has. */
+  gaveUp: boolean;
+  /** A part of what was stored never showed: a further one is lost after LONGEST_LAG_MS. */
+  losesParts: boolean;
+  /** A walk missed a stored screening: a replica that lags may lack what another one returned. */
+  mayLag: boolean;
+}
+
+const ingestOf = (kit: Kit): Promise<Ingest> =>
+  kit.once('ingest', async () => ({ works: false, gaveUp: false, losesParts: false, mayLag: false }));
+
 /**
  * After this many consecutive answers with everything stored, spread over this time, every replica is assumed to have
  * it: a balancer may leave one out for some time.
@@ -121,8 +128,9 @@ const whereReplicasLag =
   <Case>(kit: Kit, holds: Holds<Case>): Holds<Case> =>
   async (example) => {
     const violation = await holds(example);
-    if (!violation || mayLag.has(kit)) return violation;
-    mayLag.add(kit);
+    const ingest = await ingestOf(kit);
+    if (!violation || ingest.mayLag) return violation;
+    ingest.mayLag = true;
     return holds(example);
   };
 
@@ -131,7 +139,8 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
   const request = kit.request(tenantId, query, 'scratch');
   const began = kit.clock.now();
-  const wanted = mayLag.has(kit) ? COMPLETE_ANSWERS : 1;
+  const ingest = await ingestOf(kit);
+  const wanted = ingest.mayLag ? COMPLETE_ANSWERS : 1;
   let complete = 0;
   let lackedMs = 0;
   for (let looks = 0; ; looks++) {
@@ -139,7 +148,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     const items = orderedItems(exchange);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
-    if (missing < entries.length) ingestWorks.add(kit);
+    if (missing < entries.length) ingest.works = true;
     complete = missing === 0 ? complete + 1 : 0;
     const waitedMs = kit.clock.now() - began;
     // A complete answer may have waited for a rate limit.
@@ -156,14 +165,14 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
       if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', waitedMs);
       return asServed(entries, items);
     }
-    const inVain = gaveUpWaiting.has(kit) && !ingestWorks.has(kit);
+    const inVain = ingest.gaveUp && !ingest.works;
     if (missing === entries.length && (inVain || isLate)) {
-      gaveUpWaiting.add(kit);
+      ingest.gaveUp = true;
       const limit = kit.pollingMs(LONGEST_LAG_MS) / 1000;
       throw new SupplyUnusable(`ingest: nothing that it stored shows within ${limit} s`);
     }
-    if (isLate && (losesParts.has(kit) || waitedMs > kit.pollingMs(LOST_MS))) {
-      losesParts.add(kit);
+    if (isLate && (ingest.losesParts || waitedMs > kit.pollingMs(LOST_MS))) {
+      ingest.losesParts = true;
       return asServed(entries, items);
     }
     await kit.clock.sleep(isLate ? STALE_POLL_MS : LAG_POLL_MS);
@@ -183,7 +192,7 @@ test(
           whereReplicasLag(kit, async (dataset) => {
             const { shown } = await fill(dataset);
             // Before all replicas have shown it, only the walk as a whole is judged.
-            kit.knowledge.set(tenantId, mayLag.has(kit) ? oracleOf(shown) : new Oracle(false));
+            kit.knowledge.set(tenantId, (await ingestOf(kit)).mayLag ? oracleOf(shown) : new Oracle(false));
             const expected = [...shown].sort(compareKeys);
             const query = { ...around(expected), pageSize: dataset.pageSize };
             return violationOf(

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
 import { compareKeys, type Key } from '../engine/data/oracle.ts';
+import { missingFrom } from '../engine/checks/coverage.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isTrusted } from '../engine/checks/next.ts';
@@ -202,11 +203,13 @@ export async function violationOf(
     received = await law(fetched.fetchPage);
   }
   const { last, first, walked } = fetched;
+  const { oracleOf } = kit.knowledge;
   return received === undefined
     ? undefined
     : {
         mismatch: { expected, received, picture: pictureOfWalk(walked()) },
-        exchange: last(),
+        // The page that lacks a screening shows whether it was deleted meanwhile.
+        exchange: walked().find((page) => missingFrom(page, oracleOf).length > 0) ?? last(),
         firstUrl: first(),
         client,
       };

@@ -3,7 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import { pageOf } from '../engine/client/page.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
-import { prefixMismatch } from '../engine/checks/selection.ts';
+import { repeatMismatch } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 import { pagesOfEverySize, walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 
@@ -41,7 +41,7 @@ test(
             ),
             exchange: compressed,
           };
-        return prefixMismatch(plain, compressed, kit.knowledge.oracleOf);
+        return repeatMismatch(kit, plain, compressed);
       },
       { needsAgain: true },
     );

@@ -1,12 +1,10 @@
 /** Section 4.2, rules 5 and 6: `next` returns the same page whenever it is requested, and with any valid token. */
 import { about, test } from '../fixtures/test.ts';
 import type { Authorization, Exchange } from '../engine/client/exchange.ts';
-import { endsEmpty, pageOf, parseQuery, type PageQuery } from '../engine/client/page.ts';
 import { readToken } from '../engine/client/token.ts';
 import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
-import { prefixMismatch } from '../engine/checks/selection.ts';
-import { formatInstant } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
+import { repeatMismatch } from '../engine/run/walk/snapshot.ts';
 import { walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { Untested } from '../engine/errors.ts';
@@ -27,44 +25,12 @@ const pagesOfNext = (kit: Kit): Promise<readonly Exchange[]> =>
       .filter(({ request, status }) => status === 200 && request.followed === true);
   });
 
-/** The query that selects the same page by its parameters, without `next`. */
-function queryOf({ request: { url } }: Exchange): PageQuery | undefined {
-  const parsed = parseQuery(url);
-  if (!parsed) return undefined;
-  const { from, to, pageSize, fromId } = parsed;
-  return { from: formatInstant(from), to: formatInstant(to), pageSize, fromId };
-}
-
-/** The mismatch between two answers to the same `next`; undefined if the data has changed in between. */
-async function difference(
-  kit: Kit,
-  first: Exchange,
-  second: Exchange,
-): Promise<MismatchWithEvidence | undefined> {
-  // An answer other than 200 is reported by the request itself (4.2-r5-exactly-once).
-  if (second.status !== 200) return undefined;
-  const mismatch = prefixMismatch(first, second, kit.knowledge.oracleOf) ?? emptied(first, second);
-  if (!mismatch) return undefined;
-  const query = queryOf(first);
-  if ((await kit.oracle()).authoritative || !query) return mismatch;
-  const now = await kit.page(query);
-  const hasChanged = prefixMismatch(first, now, kit.knowledge.oracleOf) ?? emptied(first, now);
-  return hasChanged ? undefined : mismatch;
-}
-
-function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
-  const was = pageOf(first).items?.length ?? 0;
-  return was > 0 && endsEmpty(second)
-    ? { expected: `${was} items of the same next`, received: 'no items', exchange: second }
-    : undefined;
-}
-
 /** As one law: a server that binds a `next` to a token serves it again once the new token has been on the page before. */
 async function checkNextAgain(kit: Kit, cause: string, authorization?: Authorization): Promise<void> {
   const pages = await pagesOfNext(kit);
   const run = async (): Promise<MismatchWithEvidence | undefined> => {
     for (const page of pages) {
-      const mismatch = await difference(kit, page, await kit.follow(page.request.url, authorization));
+      const mismatch = await repeatMismatch(kit, page, await kit.follow(page.request.url, authorization));
       if (mismatch) return mismatch;
     }
     return undefined;
@@ -83,7 +49,7 @@ test(
         'the same next at the same time',
         async () => {
           const both = await Promise.all([kit.follow(url), kit.follow(url)]);
-          return (await difference(kit, page, both[0])) ?? (await difference(kit, page, both[1]));
+          return (await repeatMismatch(kit, page, both[0])) ?? (await repeatMismatch(kit, page, both[1]));
         },
         { needsAgain: true },
       );

@@ -10,7 +10,7 @@ import {
   walksOfSeveralPages,
 } from '../engine/run/walk/standard-walks.ts';
 import { checkWalk, expectedItems } from '../engine/run/walk/walk.ts';
-import { prefixMismatch } from '../engine/checks/selection.ts';
+import { repeatMismatch } from '../engine/run/walk/snapshot.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Pages of the largest size: they pass the offset of 10,000 items at which many stores stop. */
@@ -97,10 +97,18 @@ test(
       { ...sample.window, pageSize: MAX_PAGE_SIZE },
     ];
     for (const query of queries) {
+      // Where every second answer lacks a screening, one of two pairs shows a loss that no deletion explains.
       await kit.checkAll(
         '4.2-repeatable',
         'probe',
-        async () => prefixMismatch(await kit.page(query), await kit.page(query), kit.knowledge.oracleOf),
+        async () => {
+          const [first, second, third] = [
+            await kit.page(query),
+            await kit.page(query),
+            await kit.page(query),
+          ] as const;
+          return (await repeatMismatch(kit, first, second)) ?? (await repeatMismatch(kit, second, third));
+        },
         { needsAgain: true },
       );
     }

@@ -161,10 +161,17 @@ function isEqualInRest({ data, screeningId }: Captured, { byId }: Rest): boolean
   return item !== undefined && data !== undefined && firstDifference(item, data) === undefined;
 }
 
-/** For an amended screening the newest event counts: by `time` if present, else the last one captured. */
+/**
+ * For an amended screening the newest event counts: by `time` if present, else the last one captured. A queue may
+ * deliver an older event again after it.
+ */
 function newestOf(events: readonly Captured[]): ReadonlySet<Captured> {
   const newest = new Map<bigint, Captured>();
+  const delivered = new Set<string>();
   for (const event of events) {
+    const content = canonical(event.envelope);
+    if (delivered.has(content)) continue;
+    delivered.add(content);
     const before = event.screeningId === undefined ? undefined : newest.get(event.screeningId);
     const [was, is] = [before, event].map((one) => parseInstant(String(member(one?.envelope, 'time') ?? '')));
     const isOlder = was !== undefined && is !== undefined && compareInstants(is, was) < 0;

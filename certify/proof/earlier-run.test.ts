@@ -198,7 +198,7 @@ for (const [what, words, later] of [
     /200: this next was given \d+ minutes ago.*400/,
     ownCursors(() => jsonAnswer(400, { code: 'invalid_request' })),
   ],
-  ['is a page without items', /items of the same next|200: this next.*no items/, ownCursors(emptyPage)],
+  ['is a page without items', /items again|200: this next.*no items/, ownCursors(emptyPage)],
   [
     'has no next',
     /4.2-repeatable.*200: this next was given.*no next/,

@@ -182,7 +182,7 @@ export const nextAgain: readonly Fault[] = [
     ),
     'a next is bound to its token': boundToToken(gone),
   }),
-  ...fails({ '4.2-repeatable': /items of the same next/ })({
+  ...fails({ '4.2-repeatable': /items again/ })({
     'a next that is requested with a new token returns an empty page': boundToToken(emptyPage),
     'the second of two concurrent requests for a next gets an empty page': concurrently(
       (request) => (queryOf(request).has('from_id') ? request.path : undefined),

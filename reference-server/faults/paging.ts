@@ -123,7 +123,7 @@ export const paging: readonly Fault[] = [
   ...fails({ '4.2-pageSize-bounds': /200.*page_size_out_of_range/ })({
     'pageSize 1000 is refused': refusedSizes(1000, 1000),
   }),
-  ...fails({ '4.2-repeatable': /number \d+ again|of the same next/ })({
+  ...fails({ '4.2-repeatable': /(number \d+|items) again/ })({
     'one of two replicas lacks a screening of seven': storedPages(() => {
       let asked = 0;
       return async (query, ask) => {

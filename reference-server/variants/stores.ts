@@ -65,13 +65,13 @@ const EMPTY_PAGES = 12;
 const WIDE_SECONDS = 10n * 365n * 86_400n;
 const AHEAD_MS = 20 * 60_000;
 
-/** Before one event in fifty, the event of an older version of its screening. */
+/** Before one event in fifty, the event of an older version of its screening, which is delivered again after it. */
 const withOlder = (isAmended: (line: string) => boolean, member: RegExp, older: string) =>
-  withEvents((line, index) =>
-    index % 50 === 9 && isAmended(line)
-      ? [line.replace(/"id":"[^"]*"/, `"id":"older-${index}"`).replace(member, older), line]
-      : line,
-  );
+  withEvents((line, index) => {
+    if (index % 50 !== 9 || !isAmended(line)) return line;
+    const before = line.replace(/"id":"[^"]*"/, `"id":"older-${index}"`).replace(member, older);
+    return [before, line, before];
+  });
 
 export const stores: Groups = {
   'with a store of microseconds': { 'a store of microseconds, loaded with a finer dataset': truncating(6) },

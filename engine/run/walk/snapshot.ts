@@ -1,10 +1,19 @@
-/** Screenings of a tenant at one time, and the changes between two times (1-read-only). */
+/** Screenings of a tenant at one time, and the changes between two times (1-read-only, 4.2-repeatable). */
 import type { Exchange } from '../../client/exchange.ts';
 import { differingMembers } from '../../client/json.ts';
-import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
+import {
+  endsEmpty,
+  isOrdered,
+  pageOf,
+  parseQuery,
+  type OrderedItem,
+  type PageQuery,
+} from '../../client/page.ts';
+import { formatInstant } from '../../data/instant.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';
+import { prefixMismatch } from '../../checks/selection.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
 import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
@@ -106,3 +115,37 @@ export async function changedByWriting(
 /** Whether a snapshot would contain the item if it existed. */
 const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
   complete || (items.length > 0 && compareKeys(item, items.at(-1)!) <= 0);
+
+/** Offsets in minutes, one of which spells a query as it was not sent before. */
+const OFFSETS = 720;
+
+/** The query of a page, without its `next`, in another spelling. */
+function otherQueryOf({ request: { url } }: Exchange, offsetMinutes: number): PageQuery | undefined {
+  const parsed = parseQuery(url);
+  if (!parsed) return undefined;
+  const [from, to] = [parsed.from, parsed.to].map((at) => formatInstant(at, { offsetMinutes }));
+  return { from: from!, to: to!, pageSize: parsed.pageSize, fromId: parsed.fromId };
+}
+
+/** The mismatch between two answers to the same request (4.2-repeatable); undefined if the data has changed in between. */
+export async function repeatMismatch(
+  kit: Kit,
+  first: Exchange,
+  second: Exchange,
+): Promise<MismatchWithEvidence | undefined> {
+  // An answer other than 200 is reported by the request itself.
+  if (second.status !== 200) return undefined;
+  const mismatch = prefixMismatch(first, second, kit.knowledge.oracleOf) ?? emptied(first, second);
+  const query = mismatch && otherQueryOf(first, kit.client.requests % OFFSETS);
+  if (!query || (await kit.oracle()).authoritative) return mismatch;
+  const now = await kit.page(query);
+  const hasChanged = prefixMismatch(first, now, kit.knowledge.oracleOf) ?? emptied(first, now);
+  return hasChanged ? undefined : mismatch;
+}
+
+function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
+  const was = pageOf(first).items?.length ?? 0;
+  return was > 0 && endsEmpty(second)
+    ? { expected: `${was} items again`, received: 'no items', exchange: second }
+    : undefined;
+}
