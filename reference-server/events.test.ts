@@ -27,8 +27,18 @@ const later = (n: number, tenantId: string = TENANTS.primary): string =>
 const linesOf = async (file: string): Promise<string[]> =>
   (await readFile(file, 'utf8')).split('\n').filter((line) => line !== '');
 
+const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"data":'.length, -1);
+
 const walkOf = (server: ReferenceServer): Promise<string[]> =>
   itemsOf(server.target(), 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z&pageSize=1000');
+
+test('publishes an event for every screening, with the text that REST returns as its data', async ({
+  begin,
+}) => {
+  const server = await begin();
+  const lines = await linesOf(server.target().events ?? '');
+  expect(lines.map(dataOf).sort()).toEqual((await walkOf(server)).sort());
+});
 
 test('appends events to the event file, also of screenings that another server stores', async ({ begin }) => {
   const directory = test.info().outputPath();

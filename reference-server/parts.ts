@@ -77,8 +77,11 @@ export interface ClientRegistry {
 }
 
 export interface RateLimiter {
-  /** Counts a request of a client; the seconds to wait if it is rejected. `nowMs`: milliseconds since the epoch. */
-  admit(clientId: string, nowMs: number): number | undefined;
+  /**
+   * Counts a request. Returns the seconds to wait if it is rejected, undefined if it is admitted. `nowMs`: milliseconds
+   * since the epoch.
+   */
+  secondsToWait(clientId: string, nowMs: number): number | undefined;
 }
 
 export interface ServiceParts {

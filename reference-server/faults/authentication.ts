@@ -42,7 +42,7 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
 const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
   tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
-/** '' if the header is absent. */
+/** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
   answering(answer, (_, request) => authorization.test(authorizationOf(request)));
 

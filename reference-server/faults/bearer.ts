@@ -10,7 +10,7 @@ import type { ServerOptions } from '../run/start.ts';
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
 /** The text after `Bearer `. */
 export const tokenOf = (request: ServiceRequest): string => authorizationOf(request).replace(/^Bearer /, '');
-/** The credentials of Basic. */
+/** The decoded `id:secret` of a Basic Authorization header; undefined without one. */
 export const basicOf = (request: ServiceRequest): string | undefined => {
   const [, basic] = /^Basic (\S+)$/.exec(authorizationOf(request)) ?? [];
   return basic && Buffer.from(basic, 'base64').toString();

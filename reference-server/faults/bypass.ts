@@ -132,10 +132,13 @@ export const bypasses: readonly Fault[] = [
     ),
   }),
   ...fails({ '2.4-items': /an array/ })({
-    'GET is answered with what a cache keeps of HEAD': afterwards('HEAD', (page) => ({ ...page, body: '' })),
+    'a cache answers GET with the stored answer to HEAD': afterwards('HEAD', (page) => ({
+      ...page,
+      body: '',
+    })),
   }),
   ...fails({ '4.2-success': /200.*204/ })({
-    'GET is answered with what a cache keeps of OPTIONS': afterwards('OPTIONS', (page) => ({
+    'a cache answers GET with the stored answer to OPTIONS': afterwards('OPTIONS', (page) => ({
       ...page,
       status: 204,
       body: '',

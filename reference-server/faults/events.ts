@@ -1,6 +1,5 @@
 /** Section 6: faults in the captured events; the server has none. */
-import { withEvents, type EventChange } from '../variants/variant.ts';
-import { theme, type Fault } from './fault.ts';
+import { theme, withEvents, type EventChange, type Fault } from './fault.ts';
 
 const fails = theme(['6-complete', '6-same-object', '6-envelope']).failsFull;
 

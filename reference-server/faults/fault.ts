@@ -30,6 +30,17 @@ type Details = Omit<Fault, 'name' | 'trips'>;
 export const detailed = <D extends Omit<Behaviour, 'name'>>(row: ServerOptions | D): D | Pick<D, 'server'> =>
   'server' in row || 'target' in row ? (row as D) : { server: row as ServerOptions };
 
+/** Returns what replaces the text of a captured event. */
+export type EventChange = (line: string, index: number, all: readonly string[]) => string | readonly string[];
+/** Changes the captured events. */
+export const withEvents =
+  (change: EventChange) =>
+  (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+/** Lets the kit exceed the rate limit. */
+export const probing =
+  (maxRequests: number) =>
+  (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } });
+
 /** Faults that cannot be found with primary's credentials alone. */
 const FULL = { bare: false } as const;
 export const full = (server: ServerOptions): Details => ({ server, ...FULL });

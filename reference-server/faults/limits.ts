@@ -3,9 +3,8 @@ import type { ServiceAnswer } from '../http/http.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { emptyPage, html, isScreenings, middleware, refusal, refusals, withHeader } from '../run/alter.ts';
-import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { PAGES, probing, REFUSALS, theme, type Fault } from './fault.ts';
 import { brokenAnswer } from './rest-errors.ts';
-import { probing } from '../variants/variant.ts';
 
 const { fails } = theme([...REFUSALS, ...PAGES]);
 

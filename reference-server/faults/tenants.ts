@@ -50,9 +50,7 @@ export const tenants: readonly Fault[] = [
     'X-Tenant-Id is compared with the path in place of the token': claiming(
       ({ headers }) => headers['x-tenant-id'],
     ),
-    'tenant_id in the query is compared with the path in place of the token': claiming(
-      (request) => queryOf(request).get('tenant_id') ?? undefined,
-    ),
+    'tenant_id in the query is compared with the path in place of the token': claiming(inQuery('tenant_id')),
     'concurrent requests for one URL with valid tokens share the answer': sharedInFlight(),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({

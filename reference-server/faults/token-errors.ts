@@ -25,8 +25,8 @@ import { single, uncompared, uncomparedInBasic, type Form, type Values } from '.
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
 
-/** For answers that are 500 in place of an error of the token endpoint. */
-const failsAnd500 = (trips: Fault['trips']) => fails({ ...trips, '7.2-no-unprovoked-5xx': /no 5xx/ });
+/** Faults that answer 500 where the token endpoint must answer an error. */
+const failsWith5xx = (trips: Fault['trips']) => fails({ ...trips, '7.2-no-unprovoked-5xx': /no 5xx/ });
 const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
@@ -131,7 +131,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       (request) => !isJson(request) && /^\{./.test(request.body.toString()),
     ),
   }),
-  ...failsAnd500({ '7.1-invalid_request-malformed': /400 invalid_request.*500/ })({
+  ...failsWith5xx({ '7.1-invalid_request-malformed': /400 invalid_request.*500/ })({
     'a JSON body is 500': crashing((_, request) => isJson(request)),
   }),
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
@@ -195,7 +195,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsLater({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({
     'an empty client_secret is invalid_client without WWW-Authenticate': answers(
-      () => header('www-authenticate')(invalidClient()),
+      () => withHeader(invalidClient(), 'www-authenticate', undefined),
       (_, request) => fieldOf('client_secret')(request) === '',
     ),
   }),
@@ -291,19 +291,19 @@ export const tokenErrorFaults: readonly Fault[] = [
         isTokenRequest(request) && status === 200 && /^.{1,35}$/.test(request.headers['x-request-id'] ?? ''),
     ),
   }),
-  ...failsAnd500({ '7.1-invalid_request-empty': /400 invalid_request.*500/ })({
+  ...failsWith5xx({ '7.1-invalid_request-empty': /400 invalid_request.*500/ })({
     'an unknown client_id with an empty secret is 500': crashing(
       (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
-  ...failsAnd500({ '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
+  ...failsWith5xx({ '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
     'a client_secret beyond 72 octets is 500': crashingAt('client_secret', /.{73}/s),
   }),
-  ...failsAnd500({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/ })({
+  ...failsWith5xx({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/ })({
     'a grant_type beyond Latin-1 is 500': crashingAt('grant_type', /[^\0-\xff]/),
     'a grant_type that every object has is 500': crashing((form) => isInherited(form, 'grant_type')),
   }),
-  ...failsAnd500({ '7.1-invalid_client-id': /401 invalid_client.*500/ })({
+  ...failsWith5xx({ '7.1-invalid_client-id': /401 invalid_client.*500/ })({
     'a client_id that every object has is 500': crashing((form) => isInherited(form, 'client_id')),
   }),
 ];

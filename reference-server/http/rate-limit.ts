@@ -39,7 +39,7 @@ const inSeconds = (waitMs: number): number => Math.max(1, Math.ceil(waitMs / 100
 function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
   const counts = new Map<string, { window: number; count: number }>();
   return {
-    admit(clientId, nowMs) {
+    secondsToWait(clientId, nowMs) {
       const window = Math.floor(nowMs / windowMs);
       const held = counts.get(clientId);
       if (held?.window !== window) {
@@ -58,7 +58,7 @@ function slidingWindow({ limit, windowMs }: RateLimit): RateLimiter {
   // A ring buffer of the last `limit` admissions; `next` is the index of the oldest.
   const rings = new Map<string, { moments: Float64Array; next: number }>();
   return {
-    admit(clientId, nowMs) {
+    secondsToWait(clientId, nowMs) {
       let ring = rings.get(clientId);
       if (!ring) rings.set(clientId, (ring = { moments: new Float64Array(limit).fill(-Infinity), next: 0 }));
       const oldest = ring.moments[ring.next] ?? -Infinity;
@@ -76,7 +76,7 @@ function tokenBucket({ limit, windowMs, burst = limit }: RateLimit): RateLimiter
   // The state is the moment at which the bucket is full, so that rounding errors do not accumulate.
   const fullAt = new Map<string, number>();
   return {
-    admit(clientId, nowMs) {
+    secondsToWait(clientId, nowMs) {
       const full = Math.max(fullAt.get(clientId) ?? nowMs, nowMs);
       const waitMs = full - nowMs - (burst - 1) * msPerToken;
       if (waitMs > 0) return inSeconds(waitMs);

@@ -39,7 +39,7 @@ export async function answerScreenings(
   const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
   if ('status' in claims) return claims;
 
-  const waitSeconds = parts.limiter?.admit(claims.sub, now);
+  const waitSeconds = parts.limiter?.secondsToWait(claims.sub, now);
   if (waitSeconds !== undefined) {
     const retryAfter = [['retry-after', String(waitSeconds)]] as const;
     return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', retryAfter);

@@ -173,8 +173,9 @@ export const pageText = (from: string | RegExp, to: string): ServerOptions =>
 /** Changes parameters of the screenings path; a query that stays the same keeps its spelling. */
 export const onQuery = (change: (query: URLSearchParams, request: ServiceRequest) => void): ServerOptions =>
   requests((request) => {
+    if (!isScreenings(request)) return request;
     const altered = withQuery(request, (query) => change(query, request));
-    return isScreenings(request) && String(queryOf(altered)) !== String(queryOf(request)) ? altered : request;
+    return String(queryOf(altered)) !== String(queryOf(request)) ? altered : request;
   });
 
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */

@@ -36,48 +36,54 @@ export const answersFor = (
   forMs: number,
   answer: Answer,
   { matches = isScreenings, eachOf = 1 } = {},
-): ServerOptions => {
-  let untilMs = 0;
-  return counting((asked, request, next) => {
-    if (asked === number) untilMs = Date.now() + forMs;
-    return Date.now() < untilMs && asked % eachOf === 0 ? answer() : next(request);
-  }, matches);
-};
+): ServerOptions =>
+  middleware(() => {
+    let asked = 0;
+    let untilMs = 0;
+    return (request, next) => {
+      if (!matches(request)) return next(request);
+      asked += 1;
+      if (asked === number) untilMs = Date.now() + forMs;
+      return Date.now() < untilMs && asked % eachOf === 0 ? answer() : next(request);
+    };
+  });
 
 interface Guard {
-  /** Whose requests are counted together; requests of undefined are not guarded. */
-  readonly whose: (request: ServiceRequest) => string | undefined;
+  /** Requests of the same key are counted together. undefined: not guarded. */
+  readonly keyOf: (request: ServiceRequest) => string | undefined;
   /** Default: 401. */
   readonly counts?: (answer: ServiceAnswer) => boolean;
-  readonly most: number;
-  /** Default: in a whole run. */
+  /** The number of counted answers that begins a rejection. */
+  readonly threshold: number;
+  /** The time within which they are counted. Default: a whole run. */
   readonly withinMs?: number;
-  /** A 200 in between begins the count again. */
+  /** Whether a 200 in between sets the count to zero. */
   readonly inARow?: boolean;
+  /** How long every request is rejected. */
   readonly forMs: number;
 }
 
-/** Rejects every request of a sender for a while after a number of counted ones. */
+/** Rejects every request of a sender for a while after a number of counted answers. */
 const guarded = (guard: Guard, refuse: Answer): ServerOptions =>
   middleware(() => {
-    const { whose, counts = ({ status }) => status === 401, most, withinMs = Infinity } = guard;
+    const { keyOf, counts = ({ status }) => status === 401, threshold, withinMs = Infinity } = guard;
     const senders = new Map<string, { atMs: number[]; untilMs: number }>();
     return async (request, next) => {
-      const name = whose(request);
-      if (name === undefined) return next(request);
-      const sender = senders.get(name) ?? { atMs: [], untilMs: 0 };
-      senders.set(name, sender);
+      const key = keyOf(request);
+      if (key === undefined) return next(request);
+      const sender = senders.get(key) ?? { atMs: [], untilMs: 0 };
+      senders.set(key, sender);
       if (Date.now() < sender.untilMs) return refuse();
       const answer = await next(request);
       if (answer.status === 200 && guard.inARow) sender.atMs = [];
-      if (counts(answer))
-        sender.atMs = [...sender.atMs.filter((ms) => ms > Date.now() - withinMs), Date.now()];
-      if (sender.atMs.length >= most) senders.set(name, { atMs: [], untilMs: Date.now() + guard.forMs });
+      if (!counts(answer)) return answer;
+      sender.atMs = [...sender.atMs.filter((ms) => ms > Date.now() - withinMs), Date.now()];
+      if (sender.atMs.length >= threshold) senders.set(key, { atMs: [], untilMs: Date.now() + guard.forMs });
       return answer;
     };
   });
 
-const EVERY_THIRD: Guard = { whose: fieldOf('client_id'), most: 3, forMs: 2_000 };
+const EVERY_THIRD: Guard = { keyOf: fieldOf('client_id'), threshold: 3, forMs: 2_000 };
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0|\|\|/;
 
@@ -105,22 +111,22 @@ const keepingRawPlus = middleware(() => (request, next) => {
 
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
-/** After 40 rejected tokens within ten seconds. */
-const againstGuesses = (refuse: Answer, whose = (_: ServiceRequest): string => 'address'): ServerOptions =>
+/** Rejects a sender's requests for two seconds after 40 rejected tokens within ten seconds. */
+const againstGuesses = (refuse: Answer, senderOf = (_: ServiceRequest): string => 'address'): ServerOptions =>
   guarded(
     {
-      whose: (request) => (isScreenings(request) ? whose(request) : undefined),
-      ...{ most: 40, withinMs: 10_000, forMs: 2_000 },
+      keyOf: (request) => (isScreenings(request) ? senderOf(request) : undefined),
+      ...{ threshold: 40, withinMs: 10_000, forMs: 2_000 },
     },
     refuse,
   );
 
-/** After 25 token requests within five seconds. */
+/** Rejects token requests for two seconds after 25 of them were answered within five seconds. */
 const againstFloods = (refuse: Answer): ServerOptions =>
   guarded(
     {
-      whose: (request) => (isTokenRequest(request) ? 'all' : undefined),
-      ...{ counts: () => true, most: 25, withinMs: 5_000, forMs: 2_000 },
+      keyOf: (request) => (isTokenRequest(request) ? 'all' : undefined),
+      ...{ counts: () => true, threshold: 25, withinMs: 5_000, forMs: 2_000 },
     },
     refuse,
   );
@@ -165,7 +171,7 @@ export const accidents: Groups = {
   },
   'with encoded links': {
     'five wrong secrets in a row lock the client out, with 429': guarded(
-      { whose: fieldOf('client_id'), most: 5, inARow: true, forMs: 4_000 },
+      { keyOf: fieldOf('client_id'), threshold: 5, inARow: true, forMs: 4_000 },
       () => jsonAnswer(429, { error: 'temporarily_unavailable' }, [['retry-after', '4']]),
     ),
     '+5 is read as 5': readAs('pageSize|from_id', (text) => /^%2B(\d+)$/i.exec(text)?.[1]),

@@ -1,4 +1,5 @@
 /** All variants; those of a group run together in one server, the ones of earlier files innermost. */
+import { probing } from '../faults/fault.ts';
 import { eachItem } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { accidents } from './accidents.ts';
@@ -9,7 +10,7 @@ import { stacks } from './stacks.ts';
 import { stores } from './stores.ts';
 import { tokens } from './tokens.ts';
 import { transport } from './transport.ts';
-import { probing, variants, type Variant } from './variant.ts';
+import { variants, type Variant } from './variant.ts';
 
 export const GROUPS: Readonly<Record<string, readonly Variant[]>> = {};
 for (const groups of [tokens, stores, pages, refusals, accidents, health, stacks, transport])

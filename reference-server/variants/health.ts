@@ -15,7 +15,8 @@ import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { answersFor } from './accidents.ts';
-import { probing, type Groups } from './variant.ts';
+import { probing } from '../faults/fault.ts';
+import type { Groups } from './variant.ts';
 
 const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 
@@ -96,7 +97,7 @@ export const health: Groups = {
         return (request, next) =>
           isScreenings(request) &&
           /pageSize=1(&|$)/.test(request.path) &&
-          quota.admit('any', Date.now()) !== undefined
+          quota.secondsToWait('any', Date.now()) !== undefined
             ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']])
             : next(request);
       }),
@@ -105,7 +106,7 @@ export const health: Groups = {
     'a proxy whose Date is ten minutes ahead': dated(600_000),
   },
   // Its limiter names a date in Retry-After.
-  'with a rate limit': { 'a proxy whose Date is ten minutes late': dated(-600_000) },
+  'with a rate limit': { 'a proxy whose Date is ten minutes late, beside a Retry-After that is a date': dated(-600_000) },
   'with a cache': { 'a cache of two seconds by URL and token, without Age': cache(false) },
   'with a cache that says Age': { 'a cache of two seconds by URL and token, with Age': cache(true) },
 };

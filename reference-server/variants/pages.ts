@@ -14,9 +14,10 @@ import {
   withoutLink,
 } from '../run/alter.ts';
 import type { ServiceRequest } from '../http/http.ts';
+import { withEvents } from '../faults/fault.ts';
 import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
+import { withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** Replaces the Link header of pages with a next. */
 const link = (...values: ((next: string) => string)[]): ServerOptions =>

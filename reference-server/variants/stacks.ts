@@ -2,7 +2,6 @@
 import {
   answering,
   both,
-  counting,
   html,
   intercepting,
   isScreenings,
@@ -18,7 +17,7 @@ import {
   withoutBody,
 } from '../run/alter.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { authorized } from '../faults/bearer.ts';
+import { authorizationOf, authorized } from '../faults/bearer.ts';
 import { anySecret, forms, refusing, single } from '../faults/forms.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -89,8 +88,6 @@ const DASHES = 'ﾀ ﾀ  ﾀ';
 
 /** Longer than any page; added to only one in twenty of the largest pages because it is slow to read. */
 const LONG_LIST = JSON.stringify(Array.from({ length: 1_100 }, () => 'x'.repeat(1_000)));
-
-const MUCH_PUNCTUATION = 3;
 
 /** AWS WAF and IIS accept 2,048 octets of a query. */
 const LONGEST_QUERY = 2_048;
@@ -195,15 +192,16 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
-    'a long list in addition to items': counting(
-      async (asked, request, next) => {
+    'a long list in addition to items': middleware(() => {
+      let largest = 0;
+      return async (request, next) => {
         const answer = await next(request);
-        return answer.status === 200 && asked % 20 === 1
+        const isLargest = isScreenings(request) && /pageSize=1000(&|$)/.test(request.path);
+        return isLargest && answer.status === 200 && ++largest % 20 === 1
           ? { ...answer, body: `${String(answer.body).slice(0, -1)},"trace":${LONG_LIST}}` }
           : answer;
-      },
-      (request) => isScreenings(request) && /pageSize=1000(&|$)/.test(request.path),
-    ),
+      };
+    }),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
@@ -232,9 +230,8 @@ export const stacks: Groups = {
         ),
     ),
     'Basic that cannot be decoded is 401 without a body': intercepting(
-      () => ({ status: 401, headers: [['www-authenticate', 'Basic realm="Realm"']], body: '' }),
-      (request) =>
-        isTokenRequest(request) && /^Basic .*[^\w+/=]/.test(request.headers['authorization'] ?? ''),
+      () => withoutBody(401, [['www-authenticate', 'Basic realm="Realm"']]),
+      (request) => isTokenRequest(request) && /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
     'bcrypt repeats a secret after its NUL': anySecret((shown, real) => shown === `${real}\0${real}`),
     'a grant that other clients may use is unauthorized_client': refusing('400 unauthorized_client', (form) =>
@@ -255,9 +252,7 @@ export const stacks: Groups = {
       403,
       ({ path, body }) => {
         const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(body.toString())];
-        return pairs.some(
-          (pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > MUCH_PUNCTUATION,
-        );
+        return pairs.some((pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3);
       },
     ),
     'a firewall that answers 403 with HTML to a parameter that is encoded twice': blocked(403, (request) =>

@@ -10,12 +10,13 @@ import {
 } from '../../engine/data/instant.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
 import { both, pages, storedPages } from '../run/alter.ts';
+import { withEvents } from '../faults/fault.ts';
 import { eachItem, retimed, rows, screening, withAddedTo } from '../faults/rows.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { dated } from './health.ts';
 import { holdNothing } from './pages.ts';
-import { withEvents, withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
+import { withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
 
 /** A store that truncates the dataset's testTimes; its events show what it stores. */
 const truncating = (digits: number) => ({
@@ -52,7 +53,7 @@ const isInPart = (text: string): boolean =>
   compareInstants(instant(text), PART.from) >= 0 && compareInstants(instant(text), PART.to) < 0;
 
 const LATE_MS = 1_500;
-/** Every `eachOf`-th answer shows only later what was loaded. */
+/** For `lateMs` after the start, every `eachOf`-th page is empty, as if the load had not reached this replica. */
 const loadedLate = (lateMs: number, eachOf = 1): ServerOptions =>
   storedPages(() => {
     const since = Date.now();
@@ -65,7 +66,7 @@ const EMPTY_PAGES = 12;
 const WIDE_SECONDS = 10n * 365n * 86_400n;
 const AHEAD_MS = 20 * 60_000;
 
-/** Before one event in fifty, the event of an older version of its screening, which is delivered again after it. */
+/** Delivers the event of an older version of the screening before one event in fifty, and again after it. */
 const withOlder = (isAmended: (line: string) => boolean, member: RegExp, older: string) =>
   withEvents((line, index) => {
     if (index % 50 !== 9 || !isAmended(line)) return line;
@@ -108,9 +109,10 @@ export const stores: Groups = {
         return [begun, line];
       }),
     },
-    'an event of each version of a screening that was amended': {
-      target: withOlder(() => true, /"result":[^,}]*/, '"result":"draft"'),
-    },
+    'an event of each version of a screening that was amended; the older one is delivered again after the newer one':
+      {
+        target: withOlder(() => true, /"result":[^,}]*/, '"result":"draft"'),
+      },
   },
   // Like PostgreSQL's timestamptz.
   'that rounds to microseconds': { 'instants are rounded to microseconds': ofType(6, roundInstant) },
@@ -133,13 +135,14 @@ export const stores: Groups = {
         dataset: target.dataset?.filter(({ testTime }) => isInPart(testTime)),
       }),
     },
-    'an event of an older version, in the window, of screenings that were amended and lie outside': {
-      target: withOlder(
-        (line) => !isInPart(/"testTime":"([^"]*)"/.exec(line)![1]!),
-        /"testTime":"[^"]*"/,
-        '"testTime":"2024-06-15T12:00:00Z"',
-      ),
-    },
+    'an event of an older version, in the window, of screenings that were amended and lie outside; it is delivered again after the newer one':
+      {
+        target: withOlder(
+          (line) => !isInPart(/"testTime":"([^"]*)"/.exec(line)![1]!),
+          /"testTime":"[^"]*"/,
+          '"testTime":"2024-06-15T12:00:00Z"',
+        ),
+      },
   },
   'on two replicas': {
     'one of two replicas in turn shows what was loaded three seconds later': loadedLate(2 * LATE_MS, 2),

@@ -12,7 +12,8 @@ import {
 } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { probing, type Groups } from './variant.ts';
+import { probing } from '../faults/fault.ts';
+import type { Groups } from './variant.ts';
 
 /** Changes bodies that are neither empty nor streamed. */
 const encoded = (

@@ -1,6 +1,6 @@
 /** A variant: a correct server with unusual behaviour. */
 import type { Target } from '../../engine/target/target.ts';
-import { detailed, type Behaviour } from '../faults/fault.ts';
+import { detailed, withEvents, type Behaviour } from '../faults/fault.ts';
 import { both } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 
@@ -21,15 +21,7 @@ export const combined = (variants: readonly Variant[]): Variant => ({
   target: (target) => variants.reduce((said, { target: say }) => say?.(said) ?? said, target),
 });
 
-/** Changes the captured events like the pages: both transports return the same object (section 6). */
-export type EventChange = (line: string, index: number, all: readonly string[]) => string | readonly string[];
-export const withEvents =
-  (change: EventChange) =>
-  (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+/** For pages that spell testTime in another way: both transports return the same object (section 6). */
 export const withTimesOfEvents = (spell: (testTime: string) => string) =>
   withEvents((line) => line.replace(/(?<="testTime":")[^"]*/, spell));
 export const withoutEvents = ({ events: _, ...target }: Target): Target => target;
-/** Lets the kit exceed the rate limit. */
-export const probing =
-  (maxRequests: number) =>
-  (target: Target): Target => ({ ...target, rateLimit: { maxRequests, maxSeconds: 20 } });
