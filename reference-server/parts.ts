@@ -1,4 +1,7 @@
-/** The parts of the service. Each can be replaced by another implementation. */
+/**
+ * The parts of the service. Each can be replaced by another implementation: a plain object with functions that need no
+ * `this`, because faults and variants copy it with one of them replaced.
+ */
 import type { Instant } from '../engine/data/instant.ts';
 
 /** A query of one page: the screenings in [from, to), or those strictly after (from, fromId), by (instant, id). */

@@ -57,7 +57,11 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
         'testcontainers',
       ]),
     )
-    .option('--keep <schema>', 'keep the data in this schema of DATABASE_URL, and serve its data', schema)
+    .option(
+      '--keep <schema>',
+      'keep the data in this schema of DATABASE_URL, and serve what it already contains',
+      schema,
+    )
     .option('--write-target <file>', 'write a target file, and its datasets next to it', writable)
     .option('--provisioning <file>', 'file with tenants, clients and datasets', readable)
     .option(
@@ -66,7 +70,11 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
       (path: string, before: readonly string[]) => [...before, readable(path)],
       [],
     )
-    .option('--screenings <number>', 'screenings to generate for primary', wholeNumber(0, 100_000_000))
+    .option(
+      '--screenings <number>',
+      'number of screenings to generate for primary',
+      wholeNumber(0, 100_000_000),
+    )
     .option('--empty', 'store no screenings')
     .option('--rate-limit <rate>', 'rate limit per client, such as 100/10s', rate)
     .addOption(
@@ -76,9 +84,17 @@ export function parseFlags(argv: readonly string[], env: NodeJS.ProcessEnv): Fla
     )
     .option('--rate-burst <number>', 'capacity of the token bucket', wholeNumber(1, 1_000_000))
     .option('--events <file>', "append primary's events to this file, one per line", writable)
-    .option('--events-dir <directory>', "append every tenant's events to TENANT.ndjson in it", folder)
+    .option(
+      '--events-dir <directory>',
+      "append each tenant's events to TENANT.ndjson in this directory",
+      folder,
+    )
     .option('--webhook <url>', "POST every tenant's events to this URL", url)
-    .option('--access-log [file]', 'log a JSON object per request, by default to standard error', log)
+    .option(
+      '--access-log [file]',
+      'log a JSON object per request to a file, by default to standard error',
+      log,
+    )
     .option('--signing-key <file>', 'PEM file with the private key for tokens', privateKey)
     .option('--token-lifetime <seconds>', 'lifetime of access tokens', wholeNumber(1, 86_400), 3_600)
     .option('--fault <name>', 'add this fault, or this unusual but allowed behaviour')

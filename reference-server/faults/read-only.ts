@@ -1,7 +1,7 @@
 /** Section 1: servers that accept writes. */
 import { parseJson } from '../../engine/client/json.ts';
 import { instant } from '../../engine/data/instant.ts';
-import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -16,19 +16,17 @@ const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): bool
 
 type Held = Map<string, StoredScreening>;
 
-/** The scratch tenant's screenings by id, which `change` may alter; the answer is 200 where it returns true. */
+/** The scratch tenant's screenings by id, which `change` may alter. Where it returns an answer, that is the server's. */
 function writable(
   method: string,
-  change: (held: Held, body: unknown, request: ServiceRequest) => unknown,
+  change: (held: Held, body: unknown, request: ServiceRequest) => ServiceAnswer | false | void,
 ): ServerOptions {
   let held: Held = new Map();
   return {
     ...middleware(() => (request, next) => {
-      const isServed =
-        request.path.includes(TENANTS.scratch) &&
-        isWriting(request, method) &&
-        change(held, parseJson(String(request.body)), request);
-      return isServed ? jsonAnswer(200, { done: true }) : next(request);
+      const isMatching = request.path.includes(TENANTS.scratch) && isWriting(request, method);
+      const answer = isMatching && change(held, parseJson(String(request.body)), request);
+      return answer || next(request);
     }),
     ...withAdded(() => {
       // Each server starts with its own collection.
@@ -38,9 +36,9 @@ function writable(
   };
 }
 
-const store = (held: Held, ...all: readonly Pick<Posted, 'id' | 'testTime'>[]): true => {
+const store = (held: Held, ...all: readonly { id: number | string; testTime: string }[]): ServiceAnswer => {
   for (const { id, testTime } of all) held.set(String(id), ofScratch(String(id), testTime));
-  return true;
+  return jsonAnswer(200, { done: true });
 };
 
 function ofScratch(id: string, testTime: string): StoredScreening {
@@ -87,11 +85,14 @@ export const readOnly: readonly Fault[] = [
       const id = idOf(request) ?? '';
       const { testTime } = (part ?? {}) as Partial<Posted>;
       const isMerge = request.headers['content-type'] === 'application/merge-patch+json';
-      return isMerge && testTime && held.has(id) && store(held, { id: Number(id), testTime });
+      return isMerge && !!testTime && held.has(id) && store(held, { id, testTime });
     }),
   }),
   ...failsFull({ '1-read-only': /as before the writing methods.*without it/ })({
-    'DELETE deletes a screening': writable('DELETE', (held, _, request) => held.delete(idOf(request) ?? '')),
+    'DELETE deletes a screening': writable(
+      'DELETE',
+      (held, _, request) => held.delete(idOf(request) ?? '') && withoutBody(204),
+    ),
     'DELETE of the collection deletes all screenings, with a 404': writable('DELETE', (held, _, { path }) => {
       if (path.endsWith('/screenings')) held.clear();
     }),

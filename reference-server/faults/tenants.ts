@@ -150,7 +150,7 @@ function mintingFor(tenantOf: (request: ServiceRequest) => string | undefined): 
   );
 }
 
-/** Answers requests for one URL that are in flight together once; tokens are verified before, and tenants after. */
+/** Concurrent requests for one URL get the answer to the first of them; each needs a valid token, of any tenant. */
 function sharedInFlight(): ServerOptions {
   return middleware(() => {
     const inFlight = new Map<string, Promise<ServiceAnswer>>();

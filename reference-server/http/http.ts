@@ -346,11 +346,11 @@ async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: numb
   clearTimeout(late);
 }
 
-export const unknownPath = errorAnswer(404, 'not_found', 'no resource exists at this path');
+export const notFound = errorAnswer(404, 'not_found', 'no resource exists at this path');
 
 /** Serves only matching paths; for two origins with different paths. */
 export function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
-  return async (request) => (served(request.path) ? handler(request) : unknownPath);
+  return async (request) => (served(request.path) ? handler(request) : notFound);
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler; and side paths. */
-import { errorAnswer, jsonAnswer, unknownPath } from './http.ts';
+import { errorAnswer, jsonAnswer, notFound } from './http.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from './http.ts';
 import type { ServiceParts } from '../parts.ts';
 import { answerScreenings, authenticate, unavailable } from './screenings-endpoint.ts';
@@ -29,7 +29,7 @@ export function createService(parts: ServiceParts): Handler {
         ? answerScreenings({ tenantId, query, headers: request.headers }, parts)
         : methodNotAllowed('GET, HEAD');
     }
-    return unknownPath;
+    return notFound;
   };
 }
 
@@ -55,9 +55,9 @@ export function withSidePaths(handler: Handler, parts: SideParts): Handler {
     ['/healthz', async () => jsonAnswer(200, { status: 'alive' })],
     ['/readyz', () => ready(connections)],
   ]);
-  const ofMetrics = [['content-type', 'text/plain; version=0.0.4; charset=utf-8']] as const;
+  const metricsHeaders = [['content-type', 'text/plain; version=0.0.4; charset=utf-8']] as const;
   if (metrics)
-    routes.set('/metrics', async () => ({ status: 200, headers: ofMetrics, body: await metrics() }));
+    routes.set('/metrics', async () => ({ status: 200, headers: metricsHeaders, body: await metrics() }));
   return async (request) => {
     const [path = '', query = ''] = request.path.split('?');
     const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];

@@ -78,8 +78,8 @@ export const alwaysEmpty: ServerOptions = onPages(emptyPage);
 export const neverEnding = (secondsApart: bigint): ServerOptions =>
   storedPages(() => async ({ tenantId, from, fromId = 0n, pageSize }) => ({
     items: Array.from({ length: pageSize }, (_, index) => {
-      const place = BigInt(index + 1);
-      return screening(tenantId, fromId + place, shift(from, secondsApart * place, 0));
+      const offset = BigInt(index + 1);
+      return screening(tenantId, fromId + offset, shift(from, secondsApart * offset, 0));
     }),
     more: true,
   }));

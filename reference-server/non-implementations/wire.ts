@@ -21,7 +21,6 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 const BODY = String(page().body);
 const DRIP_MS = 200;
 const MIB = 1024 * 1024;
-const MOST_GRACE_MS = 10_000;
 
 /** Writes a text one byte at a time until the connection closes. */
 async function drip(socket: Socket, text: () => string): Promise<void> {
@@ -66,7 +65,7 @@ function closing(requests: number): NonImplementation {
     async start() {
       let asked = 0;
       const listener = await serve(async (request) => {
-        if (++asked >= requests) void listener.stop(MOST_GRACE_MS);
+        if (++asked === requests) void listener.stop(10_000);
         return withHeader(isTokenPath(request) ? tokenAnswer() : page(), 'connection', 'close');
       });
       return listener;

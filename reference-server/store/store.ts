@@ -89,7 +89,7 @@ async function* copyLines(
   }
 }
 
-/** Deletes what these tables have of a tenant; without the others, events stay as they were published. */
+/** Deletes a tenant's rows from these tables. With `screening` alone, published events stay. */
 export async function forgetTenant(
   connections: Connections,
   tenantId: string,

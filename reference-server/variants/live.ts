@@ -128,7 +128,7 @@ function deleting(): ServerOptions {
 const RETAINED = 1_500;
 const DELETED_EVERY_MS = 200;
 
-/** Two screenings of a minute, of which a retention period deletes the oldest one continually. */
+/** The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again. */
 function retaining(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
