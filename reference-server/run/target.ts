@@ -9,7 +9,6 @@ import type { Operations } from './operations.ts';
 import type { ServiceParts } from '../parts.ts';
 import type { Provisioned } from './provisioning.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
-import type { ServerOptions } from './start.ts';
 
 export interface TargetClient {
   readonly clientId: string;
@@ -26,12 +25,19 @@ export interface ReferenceTarget extends TargetFile {
   readonly ingest: string;
 }
 
+/** The options of a server that its target file tells. */
+interface ToldOptions {
+  readonly rateLimit?: RateLimit;
+  readonly eventsFile?: string;
+  readonly faultCommands?: boolean;
+}
+
 /** `ca`: the file of the certificate, if it is self-signed. */
 export async function describeTarget(
   parts: ServiceParts,
   { set, window, files }: Provisioned,
   operations: Operations,
-  { rateLimit, eventsFile, faultCommands }: ServerOptions,
+  { rateLimit, eventsFile, faultCommands }: ToldOptions,
   ca: string | undefined,
 ): Promise<ReferenceTarget> {
   const clients: Partial<Record<ClientName, TargetClient>> = {};

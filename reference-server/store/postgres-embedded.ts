@@ -3,10 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bind } from '../http/http.ts';
 
 /** Ends PostgreSQL like a crash, and starts it again with all committed data. */
 export interface Outage {
@@ -26,7 +25,8 @@ export interface RunningPostgres {
 /** Returns a free port of 127.0.0.1; another process may bind it before the caller does. */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  const port = await bind(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
