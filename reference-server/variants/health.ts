@@ -106,7 +106,7 @@ export const health: Groups = {
     'a proxy whose Date is ten minutes ahead': dated(600_000),
   },
   // Its limiter names a date in Retry-After.
-  'with a rate limit': { 'a proxy whose Date is ten minutes late, beside a Retry-After that is a date': dated(-600_000) },
+  'with a rate limit': { 'a Date that is ten minutes late, with dates in Retry-After': dated(-600_000) },
   'with a cache': { 'a cache of two seconds by URL and token, without Age': cache(false) },
   'with a cache that says Age': { 'a cache of two seconds by URL and token, with Age': cache(true) },
 };
