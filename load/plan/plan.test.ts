@@ -201,7 +201,9 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
       clientQuota: undefined,
     });
   const perServer = figure({ confirmed: false, unconfirmed: 'too few answers' });
-  expect(objections(result, [figure({ limitedBy: 'quota' }), perServer])).toHaveLength(1);
+  expect(objections(result, { 'figure for one client': figure({ limitedBy: 'quota' }), perServer })).toEqual([
+    expect.stringContaining('the perServer is not confirmed (too few answers)'),
+  ]);
   const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
   expect(rejected.limitedFirstBy).toContain('429');
   expect(rejected.steps.join()).toContain('at least');

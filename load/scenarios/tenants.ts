@@ -51,7 +51,8 @@ export async function carried(
       return { tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal } };
     },
     'tenants',
-    ({ samples, run }) => {
+    ({ samples, run, void: isVoid }) => {
+      if (isVoid) return;
       for (const { status, pages = 1 } of samples) if (status === 200) pagesOfPolls.push(pages);
       for (const one of run.records)
         if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
