@@ -209,9 +209,10 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
       server: 'at-least',
       clientQuota: undefined,
     });
-  const perServer = figure({ confirmed: false, unconfirmed: 'too few answers' });
-  expect(objections(result, { 'figure for one client': figure({ limitedBy: 'quota' }), perServer })).toEqual([
-    expect.stringContaining('the perServer is not confirmed (too few answers)'),
+  const all = figure({ confirmed: false, unconfirmed: 'too few answers' });
+  const figures = { 'capacity for one client': figure({}), 'capacity for all clients': all };
+  expect(objections(result, figures)).toEqual([
+    'the capacity for all clients is not confirmed (too few answers), so the plan is unreliable',
   ]);
   const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
   expect(rejected.limitedFirstBy).toContain('429');

@@ -92,7 +92,7 @@ export interface PageRequest {
 
 /** One client's requests within one VU. */
 export class Client {
-  /** Whether to time pages in k6's metrics. They cost more than records, which suffice for the kit. */
+  /** Whether to count and time pages in k6's metrics. They cost more than records, which suffice for the kit. */
   readonly #counts: boolean;
   readonly #base: string;
   #token!: Token;
