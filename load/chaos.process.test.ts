@@ -98,6 +98,7 @@ test('ends the outage and reports its results as void when it is interrupted', F
   );
   expect([status, stillFails]).toEqual([130, false]);
   expect(output).toMatch(/VOID: interrupted after \d+ s/);
+  expect(result.void).toContain('interrupted');
   expect(result.requests).toBeGreaterThan(0);
 });
 

@@ -19,8 +19,9 @@ export interface CapacityFigure extends Found {
 }
 
 /**
- * Number of polling tenants that the target carries, and the latencies at the lowest rate. The upper end of the
- * interval is null in JSON if a quota of the measured clients was the limit, or the SLO held at every rate.
+ * Number of polling tenants that the target carries, and the latencies at rates up to a quarter of the
+ * carried one. The upper end of the interval is null in JSON if a quota of the measured clients was the limit, or the SLO
+ * held at every rate.
  */
 export interface TenantsCarried extends Pick<
   Found,

@@ -73,15 +73,21 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     },
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
-  const unreliable = objections(result, [figure, result.capacity?.perServer ?? []].flat());
+  const { tenants, capacity } = result;
+  const unreliable = objections(
+    result,
+    tenants
+      ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
+      : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer },
+  );
   const warnings = linesOf(
     ...unreliable,
     ...planned.warnings,
-    (result.tenants ?? flags.pollFrom ?? flags.tokenFrom) !== undefined &&
-      'compares costs by latencies, which include the network: measured far away, tokens and screenings look too cheap',
+    (flags.tokenFrom ?? flags.pollFrom ?? tenants?.beside?.backfillPageMs) !== undefined &&
+      'costs are compared by latencies, which include the network: far from the target, all costs look alike',
     flags.tokenFrom === undefined &&
       'assumes that a token call costs as much as a page: measure it and give --token-from',
-    result.capacity &&
+    capacity &&
       pollMs === undefined &&
       'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
   );
@@ -102,11 +108,15 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 }
 
 /** Why the measured figures are unreliable. */
-export const objections = (result: LoadResult, figures: readonly Confirmed[]): string[] =>
+export const objections = (
+  result: LoadResult,
+  figures: Readonly<Record<string, Confirmed | undefined>>,
+): string[] =>
   linesOf(
-    ...figures.map(
-      ({ confirmed, unconfirmed }) =>
-        !confirmed && `the capacity is not confirmed (${unconfirmed}), so the plan is unreliable`,
+    ...Object.entries(figures).map(
+      ([name, figure]) =>
+        figure?.confirmed === false &&
+        `the ${name} is not confirmed (${figure.unconfirmed}), so the plan is unreliable`,
     ),
     !result.conformant &&
       `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,

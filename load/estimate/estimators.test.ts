@@ -168,7 +168,11 @@ test('spike: a target that rejects everything after the spike has not recovered'
     }));
     return recoveryOf(samples, 60, SLO);
   };
-  expect(after(429, 60_000)).toMatchObject({ isNormal: false, lost: 0 });
+  expect(after(429, 60_000)).toMatchObject({
+    isNormal: false,
+    lost: 0,
+    end: { requests: 100, late: 0, failed: 100 },
+  });
   expect(after(429, 45_000)).toMatchObject({ isNormal: true, recoveredMs: 4905 });
   expect(after(503, 45_000)).toMatchObject({ isNormal: true, lost: 150 });
 });

@@ -43,10 +43,10 @@ export default function (data: SetupData): void {
   let pageRequest: PageRequest | undefined = pageFrom(walk.from);
   for (let depth = 0; pageRequest && depth < walk.maxPages; depth += 1) {
     const { from = walk.from } = parseQuery(pageRequest.url);
-    const first = (): number => own.fetchPatiently(pageFrom(from)).serviceMs;
+    const first = (): number => own.fetchWithRetries(pageFrom(from)).serviceMs;
     const paired = walk.paired ? pairedAt(depth) : undefined;
     let firstMs = paired === 'deep-last' ? first() : undefined;
-    const sent = own.fetchPatiently(pageRequest);
+    const sent = own.fetchWithRetries(pageRequest);
     if (paired && sent.status === 200) firstMs ??= first();
     const { status } = sent;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;

@@ -139,6 +139,15 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
   expect(beyond.carried).toBeUndefined();
   expect(beyond.warnings.join()).toContain('150/s were not measured, only 95/s');
   expect(planned({ pollSpread: 1 }, client).carried).toBeUndefined();
+  // Where one tenant exceeds its quota, or prices are unknown, no number of tenants follows.
+  const small = { ...client, clientQuota: { perSecond: 0.01 } };
+  for (const { steps, tenantsCarried } of [
+    planned({}, small),
+    planned({}, { ...client, arePricesUnknown: true }),
+  ]) {
+    expect(tenantsCarried).toBeUndefined();
+    expect(steps.join()).not.toContain('such tenants');
+  }
   const shared = planned({ tenants: 900 }, { limitedBy: 'quota', server: 'quota', perSecond: 10 });
   expect(shared).toMatchObject({ carried: false });
   expect(shared.utilisation).toBeCloseTo(1.5);
@@ -200,14 +209,18 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
       server: 'at-least',
       clientQuota: undefined,
     });
-  const perServer = figure({ confirmed: false, unconfirmed: 'too few answers' });
-  expect(objections(result, [figure({ limitedBy: 'quota' }), perServer])).toHaveLength(1);
+  const all = figure({ confirmed: false, unconfirmed: 'too few answers' });
+  const figures = { 'capacity for one client': figure({}), 'capacity for all clients': all };
+  expect(objections(result, figures)).toEqual([
+    'the capacity for all clients is not confirmed (too few answers), so the plan is unreliable',
+  ]);
   const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
   expect(rejected.limitedFirstBy).toContain('429');
-  expect(rejected.steps.join()).toContain('at least');
+  expect(rejected.steps.join()).toContain('at least 5699 such tenants');
 });
 
-test('the price of a screening follows from pages that waited for little else', async () => {
+/** The tenants that a single worker carries, each page of a back-fill costing five others: alone, and beside one. */
+async function carriedTenants() {
   let runs = 0;
   const tryArrivals: Session['tryArrivals'] = async (_script, rate, seconds, { tenants }) => {
     const moments = poissonArrivals((runs += 1), rate, seconds);
@@ -231,12 +244,18 @@ test('the price of a screening follows from pages that waited for little else', 
   const { signal } = new AbortController();
   const session = { settings: LOAD, tell: () => {}, tryArrivals, signal };
   const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
-  const [alone, beside] = [await carried(session, options, 0), await carried(session, options, 1)];
+  return { alone: await carried(session, options, 0), beside: await carried(session, options, 1) };
+}
+
+test('the price of a screening follows from pages that waited for little else', async () => {
+  const { alone, beside } = await carriedTenants();
   const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
   const work = workOf(1, 1000, pricesBy(alone, measured.backfillWork, 100));
   expect(Math.abs(work / 5 - 1)).toBeLessThan(0.25);
+});
 
-  // The quota of a single client is one for a plan, too.
+test('takes the quota of a single client for one, and reports an undecided number of tenants', async () => {
+  const { alone, beside } = await carriedTenants();
   const limited = { ...alone, limitedBy: 'quota', quota: QUOTA } as const;
   const of = (clients: number) => measuredByTenants(result, { ...TENANTS, clients, alone: limited }, 1);
   expect(of(1).clientQuota!.perSecond).toBeCloseTo(limited.interval[0] / 60);

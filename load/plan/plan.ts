@@ -109,8 +109,12 @@ export function plan(measured: Measured, assumed: Assumptions) {
       ? bisect(poll, 10, (spread) => !keepsSlo({ pollSpread: spread }))[1]
       : undefined;
   const most = Math.floor(tenants / utilisation);
-  const tenantsAtMost =
-    !scales || most < 1 || keepsSlo({ tenants: most })
+  const isLowerBound = measured.server === 'at-least';
+  // A rate of unknown polls, or of polls that a client's quota rejects, is not even a lower bound of tenants.
+  const areTenantsUnknown = isLowerBound && (measured.arePricesUnknown || (clientUtilisation ?? 0) > 1);
+  const tenantsCarried = areTenantsUnknown
+    ? undefined
+    : !scales || most < 1 || keepsSlo({ tenants: most })
       ? most
       : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (some) => keepsSlo({ tenants: some }))[0]);
 
@@ -118,7 +122,6 @@ export function plan(measured: Measured, assumed: Assumptions) {
   const missedPages = meanPages(outageScreenings, pageSize);
   const missedWork = workOf(missedPages, outageScreenings, assumed);
   const waiting = tenants * (missedWork + assumed.tokenPrice);
-  const isLowerBound = measured.server === 'at-least';
   const never = isLowerBound ? undefined : Infinity;
   const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : never;
 
@@ -152,7 +155,7 @@ export function plan(measured: Measured, assumed: Assumptions) {
         ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
         : !scales
           ? measured.limitedBy === 'quota'
-            ? 'answers 429, which may limit each client, or all of them whatever the replicas'
+            ? 'the rate limit (429); whether it is per client or for all was not measured'
             : noLimit
           : !canKeepSlo
             ? `the latency of single ${measured.of}, which more replicas do not shorten`
@@ -183,8 +186,11 @@ export function plan(measured: Measured, assumed: Assumptions) {
     replicas: replicas && replicas + assumed.spare,
     /** Time to catch up after an outage; null if never, absent if unknown. */
     catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants for the measured replicas, within SLO and capacity; at least so many if that is a lower bound. */
-    tenantsAtMost,
+    /**
+     * The most tenants that the measured replicas carry within SLO and capacity; if the capacity is a lower bound, so is
+     * this. Absent if unknown.
+     */
+    tenantsCarried,
     limitedFirstBy,
     years,
     warnings: linesOf(
@@ -222,7 +228,8 @@ export function plan(measured: Measured, assumed: Assumptions) {
               `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
           ]
         : []),
-      `${isLowerBound ? 'at least' : 'at most'} ${tenantsAtMost} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
+      tenantsCarried !== undefined &&
+        `${isLowerBound ? 'at least' : 'at most'} ${tenantsCarried} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
       `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
       ...(scales
         ? [

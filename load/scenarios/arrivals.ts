@@ -132,7 +132,7 @@ export const spike = arrivals('spike', {
     const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];
     if (Number.isNaN(before + during + after)) throw tooFew(samples.length, duration);
-    const { lost, recoveredMs, isNormal } = recoveryOf(samples, duration, slo);
+    const { lost, recoveredMs, isNormal, end } = recoveryOf(samples, duration, slo);
     return {
       held: isNormal && lost === 0,
       lines: [
@@ -140,25 +140,25 @@ export const spike = arrivals('spike', {
         `${samples.filter(({ status }) => status === 429).length} answers 429, ${lost} other failures`,
         isNormal
           ? `recovered ${(recoveredMs / 1000).toFixed(1)} s after the spike`
-          : 'not recovered from the spike',
+          : `the end of the run does not meet the SLO: ${end.late} of ${end.requests} late, ${end.failed} rejected or failed`,
       ],
     };
   },
 });
 
-/** After a spike: requests without an answer, how long others were late or rejected, and whether the end met the SLO. */
+/** After a spike: failures other than 429, how long others were late or rejected, and whether the end met the SLO. */
 export function recoveryOf(samples: readonly ArrivalRecord[], seconds: number, slo: Slo) {
   const spikeEndMs = (seconds * 2000) / 3;
   const end = samples.filter(({ dueMs }) => dueMs >= (seconds * 5000) / 6);
   const bad = ({ status, latencyMs }: ArrivalRecord): boolean => failed(status) || latencyMs >= slo.p99Ms;
-  const endsMs = samples.filter((one) => one.dueMs >= spikeEndMs && bad(one)).map(doneMsOf);
+  const endsMs = samples
+    .filter((one) => one.dueMs >= spikeEndMs && bad(one))
+    .map(({ dueMs, latencyMs }) => dueMs + latencyMs);
+  const [wrong, failures] = [end.filter(bad).length, end.filter(({ status }) => failed(status)).length];
   return {
     lost: samples.filter(({ status }) => failed(status) && status !== 429).length,
     recoveredMs: largest(endsMs, spikeEndMs) - spikeEndMs,
-    isNormal:
-      end.filter(bad).length <= LATE_SHARE * end.length &&
-      end.filter(({ status }) => failed(status)).length <= slo.errorRate * end.length,
+    isNormal: wrong <= LATE_SHARE * end.length && failures <= slo.errorRate * end.length,
+    end: { requests: end.length, late: wrong - failures, failed: failures },
   };
 }
-
-const doneMsOf = ({ dueMs, latencyMs }: ArrivalRecord): number => dueMs + latencyMs;

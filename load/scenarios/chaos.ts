@@ -5,7 +5,7 @@ import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { changes, oracleOf, readStored, type Stored, Unreachable } from '../run/target.ts';
+import { changes, mint, oracleOf, readStored, type Stored, Unreachable } from '../run/target.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 
@@ -89,11 +89,13 @@ function servedAgain(
   return firstMs <= endedAtMs + RECOVERY_MS ? firstMs : undefined;
 }
 
-/** Reads the stored screenings again; undefined if the target does not recover. */
+/** Reads the stored screenings again; undefined if the target does not recover in time. */
 async function readAgain({ prepared }: Session, { window }: Stored): Promise<Stored | undefined> {
   for (const untilMs = Date.now() + RECOVERY_MS; Date.now() <= untilMs; await sleep(500)) {
     try {
-      return await readStored(prepared, window);
+      await mint(prepared.target);
+      // The client repeats failed token requests for longer than that.
+      return Date.now() > untilMs ? undefined : await readStored(prepared, window);
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error;
     }

@@ -12,7 +12,9 @@ import { FULL } from '../estimate/full-pages.ts';
 import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
-import { STEP } from '../estimate/step.ts';
+import { bisect } from '../estimate/numbers.ts';
+import { LATE_SHARE, STEP } from '../estimate/step.ts';
+import { server, simulatedCapacity } from './targets.ts';
 
 /** A fixed seed, because one estimate in fifty may be wrong; `npm run load -- accuracy` draws others. */
 const SEED = 1;
@@ -25,6 +27,37 @@ for (const family of FAMILIES) {
     }
   });
 }
+
+/** M/M/c queue (Erlang C): the share of requests that take longer than `seconds`; `each`: the rate of one worker. */
+function shareLaterThan(seconds: number, rate: number, workers: number, each: number): number {
+  const load = rate / each;
+  let blocked = 1;
+  for (let worker = 1; worker <= workers; worker += 1) blocked = (load * blocked) / (worker + load * blocked);
+  const waits = blocked / (1 - (load / workers) * (1 - blocked));
+  const spare = (workers - 1) * each - rate;
+  const both = Math.abs(spare) < 1e-9 ? each * seconds : (each / spare) * (1 - Math.exp(-spare * seconds));
+  return Math.exp(-each * seconds) * (1 + waits * both);
+}
+
+const ERLANG = 'the simulated capacity of a queue is that of the Erlang C formula';
+test(ERLANG, byTurns(ERLANG), () => {
+  const slo = { p99Ms: 500, errorRate: 0.001 };
+  for (const [workers, saturation] of [
+    [1, 120],
+    [3, 220],
+    [8, 120],
+  ] as const) {
+    const service = {
+      workers,
+      serviceMs: (workers * 1000) / saturation,
+      distribution: 'exponential',
+    } as const;
+    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, slo);
+    const each = saturation / workers;
+    const [truth] = bisect(saturation, 40, (rate) => shareLaterThan(0.5, rate, workers, each) < LATE_SHARE);
+    expect(Math.abs(found / truth - 1), `${workers} workers: ${found}, not ${truth}`).toBeLessThan(0.03);
+  }
+});
 
 /** The factor, and the server by family and index. */
 type Witness = readonly [factor: 0.5 | 2, family: (typeof FAMILIES)[number], index: number];

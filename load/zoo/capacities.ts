@@ -45,17 +45,19 @@ const exponentialService = (perSecond: number, workers: number): zoo.ServiceSett
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',
 });
-/** The data of a behaviour; what its functions do is in the name. */
-const described = (behaviour: zoo.Behaviour): string =>
-  JSON.stringify(behaviour, (_, value: unknown) =>
+/** The data of a behaviour, if it has any; what its functions do is in the name. */
+function described(behaviour: zoo.Behaviour): string | undefined {
+  const data = JSON.stringify(behaviour, (_, value: unknown) =>
     typeof value === 'number' ? rounded(value) : Array.isArray(value) ? undefined : value,
-  ).replaceAll('"', '');
+  );
+  return data === '{}' ? undefined : data.replaceAll('"', '');
+}
 
 const capacityOf = (service: zoo.ServiceSettings): number =>
   zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturationOf(service), SLO);
 
 const withQuota = (limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
-  name: `${limiter.kind}, ${limiter.limit.toFixed(1)} in ${limiter.windowMs / 1000} s`,
+  name: `${limiter.kind}, ${limiter.limit.toFixed(1)} in ${limiter.windowMs / 1000} s${limiter.burst ? `, burst ${limiter.burst}` : ''}`,
   behaviour: { ...zoo.limited(limiter), ...more },
   truth: (limiter.limit * 1000) / limiter.windowMs,
   isQuota: true,
@@ -72,7 +74,7 @@ const atAnyRate =
 
 const CLASSES = {
   queues: (random) => ({ behaviour: { service: drawService(random) } }),
-  /** Processors that all requests in flight share, as threads and event loops do. */
+  /** Approximates processors that all requests in flight share, as threads do, by the number in flight at arrival. */
   sharing: (random) => {
     const { workers, ...alone } = drawService(random);
     const work = (_: number, open: number): number => Math.max(1, (open + 1) / workers);
@@ -270,6 +272,11 @@ const CLASSES = {
         truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
       };
     },
+    // Some answers miss a cache, and are slow within the SLO.
+    (random) => {
+      const service = exponentialService(100 + 200 * random(), 4);
+      return { behaviour: { service, slow: { share: 0.01 + 0.03 * random(), byMs: 250 } } };
+    },
   ]),
 } satisfies Record<string, DrawCapacity>;
 
@@ -290,7 +297,7 @@ const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooS
   const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
   const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO);
   return {
-    name: linesOf(name, data.service && described(data)).join(', '),
+    name: linesOf(name, described(data)).join(', '),
     truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
     judge: async () => {
       const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();

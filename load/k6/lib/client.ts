@@ -15,7 +15,7 @@ export interface Token {
 }
 
 const MARGIN_MS = 60_000;
-const LONGEST_PATIENCE_MS = 120_000;
+const MAX_RETRY_MS = 120_000;
 
 const pageMs = new Trend('page_ms', true);
 const findings = new Counter('findings');
@@ -92,7 +92,7 @@ export interface PageRequest {
 
 /** One client's requests within one VU. */
 export class Client {
-  /** Whether to add to k6's metrics. They cost more than records, which suffice for the kit. */
+  /** Whether to count and time pages in k6's metrics. They cost more than records, which suffice for the kit. */
   readonly #counts: boolean;
   readonly #base: string;
   #token!: Token;
@@ -106,8 +106,10 @@ export class Client {
     private readonly config: LoadConfig,
     private readonly credentials: LoadClient,
     token: Token,
+    /** Whether the requests are part of the load; those of setup are neither counted nor judged. */
+    private readonly isLoad = true,
   ) {
-    this.#counts = !config.records || config.metricsRead === true;
+    this.#counts = isLoad && (!config.records || config.metricsRead === true);
     this.#base = `${config.baseUrl}/`;
     this.#use(token);
   }
@@ -153,7 +155,7 @@ export class Client {
       response = http.get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
       if (response.status === 401) {
         isSingle = false;
-        unauthenticated.add(1);
+        if (this.isLoad) unauthenticated.add(1);
         this.renew();
         response = http.get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
       }
@@ -173,9 +175,9 @@ export class Client {
     return this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged);
   }
 
-  /** Requests and judges a page; after a 429 again for a while, for callers that need the page. */
-  fetchPatiently(pageRequest: PageRequest): Sent {
-    const untilMs = Date.now() + LONGEST_PATIENCE_MS;
+  /** Requests a page, with its body. Retries after 429 for up to two minutes. */
+  fetchWithRetries(pageRequest: PageRequest): Sent {
+    const untilMs = Date.now() + MAX_RETRY_MS;
     for (;;) {
       const sent = this.fetchPage(pageRequest, Date.now(), true);
       if (sent.status !== 429 || Date.now() > untilMs) return sent;
@@ -233,9 +235,10 @@ export class Client {
   ): Sent {
     const { records, metricsRead } = this.config;
     const status = response?.status ?? 0;
-    if (!records)
+    const isTold = isJudged && this.isLoad;
+    if (this.isLoad && !records)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
-    if (status !== 200) (status === 429 ? limited : errors).add(1);
+    if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
     let next: string | undefined;
     let retryAfterSeconds: number | undefined;
     let policy: RatePolicy | undefined;
@@ -243,12 +246,12 @@ export class Client {
     if (status === 429) {
       retryAfterSeconds = retryAfterOf(response!.headers);
       policy = policyOf(response!.headers);
-      if (isJudged && !records) this.#tell(judgeLimited(response!), pageRequest.url, 429);
+      if (isTold && !records) this.#tell(judgeLimited(response!), pageRequest.url, 429);
     } else if (status === 200) {
       const { headers } = response!;
       next = linkedNext(headers['Link']);
       if (isJudged) policy = policyOf(headers);
-      if (isJudged && (!records || metricsRead)) {
+      if (isTold && (!records || metricsRead)) {
         const found = judgePage(pageRequest.url, response!);
         check(found, { 'a page has the requested items in order': ({ length }) => length === 0 });
         this.#tell(found, pageRequest.url, 200);

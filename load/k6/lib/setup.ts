@@ -33,7 +33,7 @@ export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
   const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
-  const window = config.window ?? findWindow(clientOf(config, { tenantIds, tokens }, 0));
+  const window = config.window ?? findWindow(clientOf(config, { tenantIds, tokens }, 0, false));
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
@@ -42,7 +42,9 @@ export const clientOf = (
   config: LoadConfig,
   { tenantIds, tokens }: Pick<SetupData, 'tenantIds' | 'tokens'>,
   index: number,
-): Client => new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!);
+  isLoad = true,
+): Client =>
+  new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!, isLoad);
 
 function tenantOf(token: string): string {
   const claims = JSON.parse(b64decode(token.split('.')[1] ?? '', 'rawurl', 's')) as { tenant_id?: string };
@@ -54,7 +56,7 @@ function findWindow(client: Client): Window {
   const search = searchWindow();
   let step = search.next();
   while (!step.done) {
-    const { status, response } = client.fetchPatiently(client.first(step.value, FAR_END, 1));
+    const { status, response } = client.fetchWithRetries(client.first(step.value, FAR_END, 1));
     if (status !== 200)
       throw new Error(`no page of the screenings: ${response?.error || `status ${status}`}`);
     const { items = [] } = response!.json() as { items?: { testTime?: string }[] };
