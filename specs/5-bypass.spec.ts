@@ -260,7 +260,7 @@ test(
       refused(kit, FORBIDDEN),
       'if-none-match',
     );
-    // Internal callers may be allowed every tenant.
+    // A server may allow internal callers every tenant.
     const internal = gatewayHeaders(
       other,
       kit.target.clients.secondTenant.clientId,
