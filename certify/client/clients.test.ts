@@ -39,7 +39,7 @@ for (const [status, mistakes] of Object.entries(withStatus))
 
 test('without exit status 0 after the plain walk, no other situation is played', async () => {
   const habits: Habits = { chokesOn: () => 'it reads no page' };
-  const { situations, verdict } = await played(habits, { pollingMs: 60_000 });
+  const { situations, verdict } = await played(habits, { pollingMs: 60_000, world: realWorld });
   expect(verdict).toBe('non-conformant');
   const [first, ...others] = SITUATIONS.map(({ name }) => situations.find((one) => one.name === name)!);
   expect(first!.status).toBe('fail');
