@@ -208,7 +208,7 @@ export async function violationOf(
     ? undefined
     : {
         mismatch: { expected, received, picture: pictureOfWalk(walked()) },
-        // The page that lacks a screening shows whether it was deleted meanwhile.
+        // The first page that lacks a known screening shows whether it was deleted meanwhile.
         exchange: walked().find((page) => missingFrom(page, oracleOf).length > 0) ?? last(),
         firstUrl: first(),
         client,

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { refusedAs, refusedGrant } from '../engine/checks/token.ts';
 import { isGuardRefusal } from '../engine/client/guards.ts';
+import type { Exchange } from '../engine/client/exchange.ts';
 import { percentEncoded } from '../engine/client/transport.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
@@ -51,6 +52,11 @@ const encodedTwice = (right: string): string => right.replace(/^./, percentEncod
 /** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>
   /[aeiou]/i.test(right) ? [right.replace(/[aeiou]/i, (letter) => `${letter}\u0301`.normalize())] : [];
+
+/** Firewalls count punctuation, take a value that is encoded twice for an attack, and answer control characters with any 4xx. */
+const mayBeBlocked = (value: string, exchange: Exchange): boolean =>
+  (isSuspicious(value) && isClientError(exchange)) ||
+  (/[^\w.:+-]/.test(value) && exchange.status === 403 && isGuardRefusal(exchange));
 
 /** A parameter of the token request, the requirement that a wrong value tests, and the expected error. */
 interface Parameter {
@@ -122,15 +128,10 @@ for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
           cases,
           law.predicate(async (value) => {
             const request = kit.client.tokenRequest(replaced(valid, name, value));
-            const suspicious = isSuspicious(value);
-            const exchange = readable(await kit.send({ ...request, suspicious }));
-            // Firewalls count punctuation, and take a value that is encoded twice for an attack.
-            const isBlocked = /[^\w.:+-]/.test(value) && isGuardRefusal(exchange);
+            const exchange = readable(await kit.send({ ...request, suspicious: isSuspicious(value) }));
             // Credentials of another shape may also be rejected as malformed.
             const isOther =
-              isBlocked ||
-              (suspicious && isClientError(exchange)) ||
-              (guesses && !refusedAs(400, 'invalid_request')(exchange));
+              mayBeBlocked(value, exchange) || (guesses && !refusedAs(400, 'invalid_request')(exchange));
             const mismatch = isOther ? undefined : judge(value)(exchange);
             if (guesses) await kit.client.mint(owner);
             return mismatch && { mismatch, exchange };

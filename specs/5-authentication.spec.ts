@@ -137,7 +137,7 @@ test(
     ]) {
       await unauthenticated(kit, '5-garbage', bearerHeader(`Bearer ${text}`, `Bearer ${text}`));
     }
-    // As some APIs take the keys of their clients.
+    // Some APIs accept a client's key as the bearer token.
     const { clientId, clientSecret } = kit.target.clients.primary;
     const keys: Authorization[] = [
       { kind: 'header', value: `Bearer ${clientId}`, label: `Bearer ${clientId}` },

@@ -17,7 +17,7 @@ import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
 import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 import {
-  checkBasic,
+  checkWrongSecretInBasic,
   checkGuesses,
   type Form,
   type Guess,
@@ -56,11 +56,12 @@ function otherBodies(form: readonly (readonly [string, string])[]): [type: strin
   return ['application/json', 'application/x-www-form-urlencoded'].map((type) => [type, json]);
 }
 
-/** Firewalls take quotes and braces in the name of a field for an attack. */
 const refusedAsNoForm: Judge = (exchange) =>
-  exchange.status === 415 || isGuardRefusal(exchange)
-    ? undefined
-    : refusedAs(400, 'invalid_request')(exchange);
+  exchange.status === 415 ? undefined : refusedAs(400, 'invalid_request')(exchange);
+
+/** Firewalls take quotes and braces in the name of a field for an attack. */
+const refusedAsJsonForm: Judge = (exchange) =>
+  exchange.status === 403 && isGuardRefusal(exchange) ? undefined : refusedAsNoForm(exchange);
 
 type Provisioned = 'unauthorized' | 'invalidGrant';
 
@@ -305,8 +306,10 @@ test(
     for (const [type, body] of otherBodies(form!)) {
       const headers = { ...request.headers, 'content-type': type };
       const exchange = await kit.send({ ...request, headers, body });
-      if (type === 'application/json') kit.ledger.observe('json-token-request', String(exchange.status));
-      kit.check('7.1-invalid_request-malformed', exchange, refusedAsNoForm, type);
+      const isJson = type === 'application/json';
+      if (isJson) kit.ledger.observe('json-token-request', String(exchange.status));
+      const judge = isJson ? refusedAsNoForm : refusedAsJsonForm;
+      kit.check('7.1-invalid_request-malformed', exchange, judge, type);
       if (isHang(exchange)) return;
     }
   },
@@ -354,8 +357,8 @@ test(
   'no token: a wrong client_secret in Basic',
   about('7.1-invalid_client-secret', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
-    // A public client has an empty one.
-    for (const secret of ['kit-unknown', '']) await checkBasic(kit, secret);
+    // A server may take an empty client_secret for that of a public client.
+    for (const secret of ['kit-unknown', '']) await checkWrongSecretInBasic(kit, secret);
   },
 );
 

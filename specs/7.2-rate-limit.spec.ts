@@ -122,7 +122,7 @@ async function limitedOtherwise(
 ): Promise<string> {
   const said = sayRefusal(refused, kit.target.errorCodePointer);
   const unclear = `${said} came before any 429 and not for requests one at a time: where that is the rate limit, 429 is due`;
-  const pauseMs = Math.max(retryAfterMs(refused) ?? 0, SERIES.pauseMs);
+  const pauseMs = Math.max(retryAfterMs(refused, kit.client.clock.atMs(refused)) ?? 0, SERIES.pauseMs);
   if (pauseMs > LONGEST_HONEST_WAIT_MS) return unclear;
   const most = allowed / SERIES.count - REJECTIONS.most;
   const admitted: number[] = [];
@@ -182,7 +182,7 @@ test(
     if (why !== '') throw new Untested(why);
     const { limited, why: whyNot } = await provoke(kit);
     if (!limited) throw new Untested(whyNot);
-    const waitMs = retryAfterMs(limited);
+    const waitMs = retryAfterMs(limited, kit.client.clock.atMs(limited));
     if (waitMs === undefined) throw new Untested('the 429 has no readable Retry-After');
     if (waitMs > LONGEST_HONEST_WAIT_MS)
       throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit waits`);

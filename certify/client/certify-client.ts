@@ -83,10 +83,17 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   };
 }
 
-const untested = ({ name, section, level, title, lookAt }: Situation, reason: string): SituationResult => ({
+const resultOf = (
+  { name, section, level, title, lookAt }: Situation,
+  status: SituationResult['status'],
+  reason: string | undefined,
+): SituationResult => ({
   ...{ name, section, level, title, lookAt },
-  ...{ status: 'untested', reason, failures: [], durationMs: 0 },
+  ...{ status, reason, failures: [], durationMs: 0 },
 });
+
+const untested = (situation: Situation, reason: string): SituationResult =>
+  resultOf(situation, 'untested', reason);
 
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
@@ -99,9 +106,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
     const { redact, redactDeep, add } = context.redactor;
     for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
-      ...untested(situation, ''),
-      status,
-      reason: reason && redact(reason),
+      ...resultOf(situation, status, reason && redact(reason)),
       failures: redactDeep(failures, 'fixed'),
       durationMs: Math.round(performance.now() - began),
       timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
@@ -111,7 +116,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
   } catch (error) {
     if (error instanceof UsageError) throw error;
     const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { situation, result: { ...untested(situation, reason), status: 'error' } };
+    return { situation, result: resultOf(situation, 'error', reason) };
   }
 }
 

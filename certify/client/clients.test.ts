@@ -37,6 +37,16 @@ for (const [status, mistakes] of Object.entries(withStatus))
         expect([...Object.keys(shows), ...also]).toEqual(expect.arrayContaining(names));
     });
 
+test('without exit status 0 after the plain walk, no other situation is played', async () => {
+  const habits: Habits = { chokesOn: () => 'it reads no page' };
+  const { situations, verdict } = await played(habits, { pollingMs: 60_000, world: realWorld });
+  expect(verdict).toBe('non-conformant');
+  const [first, ...others] = SITUATIONS.map(({ name }) => situations.find((one) => one.name === name)!);
+  expect(first!.status).toBe('fail');
+  for (const { status, reason } of others)
+    expect([status, reason]).toEqual(['untested', `${first!.name} must end with exit status 0 first`]);
+});
+
 test('every situation finds a mistake', () => {
   const mistakes = Object.values({ ...FAILING, ...WARNED });
   const found = mistakes.flatMap(([, shows, also = []]) => [...Object.keys(shows), ...also]);

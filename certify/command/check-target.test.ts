@@ -5,6 +5,8 @@ import { expect } from '@playwright/test';
 import { loadTarget, type Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
+import { answering } from '../../reference-server/run/alter.ts';
+import { brokenAnswer } from '../../reference-server/faults/rest-errors.ts';
 import { checkTarget } from './check-target.ts';
 import { init } from './init.ts';
 import { targetFor } from '../proof/faults.ts';
@@ -45,6 +47,12 @@ for (const [what, change, options, words] of [
     }),
     {},
     /^the pages hold \d+ screenings, the dataset \d+: export it again/,
+  ],
+  [
+    'no contradiction if only the first page comes',
+    (target) => target,
+    answering(brokenAnswer, (query) => query.has('from_id')),
+    undefined,
   ],
   [
     'ids of two tenants',

@@ -1,5 +1,5 @@
 /** `--check-target`: compares a token and a few pages with the target file. */
-import { Untested } from '../../engine/errors.ts';
+import { Untested, unlessUntested } from '../../engine/errors.ts';
 import { readToken, whyNoToken } from '../../engine/client/token.ts';
 import { sameBase } from '../../engine/checks/token.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
@@ -66,8 +66,8 @@ async function firstPages(
   const first = await kit.send(kit.request(tenantId, query));
   if (first.status !== 200) return { pages: [first], hasEnd: false };
   const maxPages = dataset ? PAGES : PAGES_WITHOUT_DATASET;
-  const { exchanges, end } = await walkOn(kit, query, first, { maxPages });
-  return { pages: exchanges, hasEnd: end === 'complete' };
+  const walked = await unlessUntested(walkOn(kit, query, first, { maxPages }));
+  return { pages: walked?.exchanges ?? [first], hasEnd: walked?.end === 'complete' };
 }
 
 /** Contradictions between the target file and the answers, each with possible causes. */

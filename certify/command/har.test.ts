@@ -82,7 +82,8 @@ test('bodies that the recorder left out or cut short break no requirement', asyn
     })),
   );
   const recording = await reread(altered);
-  expect(recording.exchanges).toHaveLength(entries.length);
+  // Only the copies with a whole body are read, and only those of requests for the service's own addresses.
+  expect(recording.exchanges).toHaveLength((await reread(entries)).exchanges.length);
   const report = await judged(recording);
   expect(failedOf(report)).toEqual([]);
   expect(resultOf(report, '2.4-items').status).toBe('pass');

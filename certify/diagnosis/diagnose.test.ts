@@ -250,6 +250,13 @@ for (const [title, result, ...names] of [
     'the rate limit does not say how long to wait',
   ],
   [
+    'a 401 of a framework in HTML',
+    failed('7.2-unauthenticated', 'expected 401 unauthenticated, got 401 <html>', {
+      response: '401 <html><h1>',
+    }),
+    'the framework’s own error answers',
+  ],
+  [
     'HTML of a gateway',
     failed('7.2-body', 'expected a JSON body, got 400 <html>', { response: '400 <html><h1>' }),
     'the framework’s own error answers',

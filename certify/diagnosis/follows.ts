@@ -48,8 +48,8 @@ const CONSEQUENCES: readonly Consequence[] = [
   // An answer of another type, such as HTML, has no members.
   { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
   { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },
-  // Ids that change, items of another tenant, malformed pages, and a different answer each time break all that is held
-  // against the items.
+  // Ids that change, items of another tenant, malformed pages, and a different answer each time break every requirement
+  // on the items returned.
   { cause: /^(2\.3-(id-stable|tenantId)|2\.4-items|4\.2-(repeatable|r3-one-tenant))$/, follow: RETURNED },
   { cause: /^4\.2-repeatable$/, follow: /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/ },
   // An item that cannot be identified is missing wherever it is expected.

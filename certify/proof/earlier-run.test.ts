@@ -194,7 +194,7 @@ const ownCursors = (otherwise: () => ServiceAnswer): ServerOptions =>
 
 for (const [what, words, later] of [
   [
-    'is refused',
+    'is rejected',
     /200: this next was given \d+ minutes ago.*400/,
     ownCursors(() => jsonAnswer(400, { code: 'invalid_request' })),
   ],

@@ -2,7 +2,6 @@
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
-import { Transport } from '../../engine/client/transport.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { listen } from '../../reference-server/http/http.ts';
@@ -202,22 +201,6 @@ for (const [instead, words] of [
     });
   }
 }
-
-test('a new connection is opened although the target admits one, which is kept', async () => {
-  const limited = createServer((_, response) => response.end());
-  limited.maxConnections = 1;
-  await using address = await listenOn(limited);
-  await using transport = new Transport({ timeoutMs: 2_000 });
-  const send = async (isAlone: boolean): Promise<number> => {
-    const authorization = { kind: 'header', value: 'Bearer a', label: 'a', isAlone } as const;
-    const request = { channel: 'rest', method: 'GET', url: `${address.origin}/`, headers: {} } as const;
-    return (await transport.send({ ...request, authorization }, authorization.value)).status;
-  };
-  expect(await send(false)).toBe(200);
-  // The target may notice the end of the kept connection late.
-  await send(true);
-  expect(await send(true)).toBe(200);
-});
 
 test('what bcrypt and Nimbus accept by default is observed, not judged', async ({ small }) => {
   const lenient = both(

@@ -1,4 +1,4 @@
-/** A second implementation, on Express, is conformant: what the kit accepts is not what its reference server happens to do. */
+/** An independent implementation on Express is conformant, so the kit does not depend on details of its reference server. */
 import { createServer } from 'node:http';
 import { expect } from '@playwright/test';
 import express, { type NextFunction, type Request, type Response } from 'express';

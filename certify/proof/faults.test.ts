@@ -47,6 +47,7 @@ const KINDS: Readonly<Record<string, string>> = {
   'from and to are truncated to milliseconds': 'times are cut before they are compared',
   'a 429 has another code': 'errors do not carry the documented code',
   'a request without a token gets an empty page': 'a request without a proper token is served',
+  'reads a pageSize up to its first letter': 'what is no integer is read as one',
   'a malformed integer is 422': 'the framework’s own error answers',
   'a from_id of no screening is refused': 'a valid window is refused',
   'rejected requests are 503': 'the rate limit does not say how long to wait',

@@ -95,7 +95,7 @@ for (const names of [FIRST_VERSION, SECOND_VERSION])
     },
   );
 
-/** What a first version on a web framework does: each has a requirement of its own. In order of wrapping. */
+/** Faults that are typical of a first version; each breaks another requirement. The order is that in which they wrap the server. */
 const OF_A_FRAMEWORK = [
   'reads a pageSize up to its first letter',
   'a malformed time is invalid_request',

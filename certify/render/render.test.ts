@@ -169,7 +169,10 @@ for (const [name, text] of Object.entries(HOSTILE)) {
     elements(badge);
     for (const rendering of [html, junit, client.html, client.junit])
       expect(rendering).not.toMatch(/<script>alert|<img|<b>/);
-    for (const page of [html, client.html]) expect(page).toContain('default-src &#39;none&#39;');
+    for (const page of [html, client.html]) {
+      expect(page).toContain('default-src &#39;none&#39;');
+      for (const [, url] of page.matchAll(/\shref="([^"]*)"/g)) expect(url).toMatch(/^(#|data:)/);
+    }
     expect(summary.replace(/^(`{3,})text\n[^]*?\n\1$/gm, '')).not.toMatch(
       /<(?!\/?code>)\w|(?<!\\)\]\(|:\/\/|^# heading/m,
     );

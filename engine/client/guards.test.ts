@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Exchange, RequestOut } from './exchange.ts';
 import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
-import { Attempt } from './failures.ts';
+import { Attempt, retryAfterMs } from './failures.ts';
 import { TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut =>
@@ -79,6 +79,7 @@ test('waits for a rate limit anew, however long ago another request was rejected
   let nowMs = 0;
   const health = new TargetHealth({
     clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
+    answeredAtMs: () => nowMs,
     target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
     timeoutMs: 1_000,
     concurrency: 1,
@@ -114,6 +115,7 @@ test('waits for a guard that refuses a client which never got a token', async ()
   const issued = '{"access_token":"e30.e30.AA","token_type":"Bearer","expires_in":3600}';
   const health = new TargetHealth({
     clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
+    answeredAtMs: () => nowMs,
     target: {
       clients: {
         primary: { clientId: 'a', clientSecret: 'a' },
@@ -131,4 +133,13 @@ test('waits for a guard that refuses a client which never got a token', async ()
   expect(await isUnlocked('{"error":"unauthorized_client"}')).toBe(false);
   expect(await isUnlocked('<h1>Forbidden</h1>')).toBe(true);
   expect(nowMs).toBe(3_500);
+});
+
+test('an HTTP-date in Retry-After is compared with the time of the answer', () => {
+  const headers = [['retry-after', 'Sun, 01 Mar 2026 08:03:00 GMT']] as const;
+  const limited = { ...answer(requestOf('a'), 429), headers };
+  const waits = ['08:00:00', '08:02:00', '08:04:00'].map((time) =>
+    retryAfterMs(limited, Date.parse(`2026-03-01T${time}Z`)),
+  );
+  expect(waits).toEqual([181_000, 61_000, 1_000]);
 });

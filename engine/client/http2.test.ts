@@ -1,8 +1,10 @@
-/** Requests over HTTP/2 survive the end of a session, and fall back to HTTP/1.1. */
+/** Requests survive the end of a session of HTTP/2 or of a kept connection, and HTTP/2 falls back to HTTP/1.1. */
+import { createServer } from 'node:http';
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { expect, test } from '@playwright/test';
 import { KEY, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { bind } from '../../reference-server/http/http.ts';
+import { listenOn } from '../../reference-server/non-implementations/tools.ts';
 import type { Exchange } from './exchange.ts';
 import { Transport } from './transport.ts';
 
@@ -43,4 +45,20 @@ test('repeats a request over HTTP/1.1 that HTTP/2 does not answer', async () => 
   });
   expect(new Set(exchanges.map(({ status, text }) => `${status} ${text}`))).toEqual(new Set(['200 1.1']));
   expect(exchanges[0]!.http2Failure).toBe('Stream closed with error code NGHTTP2_REFUSED_STREAM');
+});
+
+test('opens a new connection for an exclusive request although the target admits only one, which is kept', async () => {
+  const limited = createServer((_, response) => response.end());
+  limited.maxConnections = 1;
+  await using address = await listenOn(limited);
+  await using transport = new Transport({ timeoutMs: 2_000 });
+  const send = async (isAlone: boolean): Promise<number> => {
+    const authorization = { kind: 'header', value: 'Bearer a', label: 'a', isAlone } as const;
+    const request = { channel: 'rest', method: 'GET', url: `${address.origin}/`, headers: {} } as const;
+    return (await transport.send({ ...request, authorization }, authorization.value)).status;
+  };
+  expect(await send(false)).toBe(200);
+  // The target may notice the end of the kept connection late.
+  await send(true);
+  expect(await send(true)).toBe(200);
 });

@@ -19,6 +19,8 @@ interface HealthOptions {
   readonly timeoutMs: number;
   readonly concurrency: number;
   readonly clock: Clock;
+  /** The time of an answer by the target's clock. */
+  readonly answeredAtMs: (exchange: Exchange) => number;
   readonly signal?: AbortSignal | undefined;
   /** Sends a request once and resolves with any answer; detects recovery. */
   readonly probe: (request: RequestOut) => Promise<Exchange>;
@@ -163,7 +165,7 @@ export class TargetHealth {
     const first = (attempt.failed ??= failed);
     attempt.inFlight = Math.min(attempt.inFlight, this.inFlight(failed));
     // A concurrency limit frees capacity immediately; a rate limit does not.
-    if (isCrowded && retryAfterMs(failed) === undefined) return true;
+    if (isCrowded && this.askedMs(failed) === undefined) return true;
     const { channel } = failed.request;
     const known = this.served.get(channel);
     const other = this.otherThan(failed.request);
@@ -244,8 +246,12 @@ export class TargetHealth {
     return false;
   }
 
+  private askedMs(exchange: Exchange): number | undefined {
+    return retryAfterMs(exchange, this.options.answeredAtMs(exchange));
+  }
+
   private backOff(failed: Exchange, times: number): Promise<void> {
-    const askedMs = Math.min(retryAfterMs(failed) ?? 0, LONGEST_BACKOFF_MS);
+    const askedMs = Math.min(this.askedMs(failed) ?? 0, LONGEST_BACKOFF_MS);
     return this.pause(Math.max(askedMs, BACKOFF_MS * 2 ** times));
   }
 
@@ -259,7 +265,7 @@ export class TargetHealth {
   async isThrottled(exchange: Exchange, attempt: Attempt, isJudged: boolean): Promise<boolean> {
     this.limit.reduce();
     const { request } = exchange;
-    const askedMs = retryAfterMs(exchange) ?? 0;
+    const askedMs = this.askedMs(exchange) ?? 0;
     const guessMs = Math.min(BACKOFF_MS * 2 ** attempt.throttles, LONGEST_BACKOFF_MS);
     const waitMs = Math.max(askedMs, guessMs);
     attempt.throttledMs += waitMs;

@@ -132,8 +132,14 @@ export const paging: readonly Fault[] = [
         return asked % 2 === 0 ? { ...page, items: page.items.filter(({ id }) => id % 7n !== 3n) } : page;
       };
     }),
+    'ties come in a random order': alterStored((page) => ({ ...page, items: withTiesAtRandom(page.items) })),
   }),
 ];
+
+function withTiesAtRandom(items: StoredPage['items']): StoredPage['items'] {
+  const drawn = items.map((item) => ({ item, at: RULES.at(item.testTime), place: Math.random() }));
+  return drawn.sort((a, b) => compareInstants(a.at, b.at) || a.place - b.place).map(({ item }) => item);
+}
 
 function unknownIdRefused(): ServerOptions {
   return middleware(() => async (request, next) => {

@@ -8,6 +8,7 @@ import {
   shift,
   type Instant,
 } from '../../engine/data/instant.ts';
+import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
@@ -42,10 +43,12 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
 };
 
 /** No dataset and no complete capture of events can exist for a tenant that changes. */
-const live = (name: string, server: ServerOptions): Variant => ({
-  ...{ name, server },
-  target: ({ dataset: _, secondDataset: __, events: ___, window: ____, ...target }) => target,
-});
+const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutRecords });
+
+export function withoutRecords(target: Target): Target {
+  const { dataset: _, secondDataset: __, events: ___, window: ____, ...others } = target;
+  return others;
+}
 
 const REPLICA_LAG_MS = 300;
 

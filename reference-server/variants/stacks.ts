@@ -250,8 +250,9 @@ export const stacks: Groups = {
     }),
     'a firewall that answers 403 with HTML to much punctuation in a parameter': blocked(
       403,
-      ({ path, body }) => {
-        const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(body.toString())];
+      ({ path, body, headers }) => {
+        const form = headers['content-type']?.includes('urlencoded') ? body.toString() : '';
+        const pairs = [...new URLSearchParams(path.split('?')[1]), ...new URLSearchParams(form)];
         return pairs.some((pair) => (pair.join('').match(/[!"#$%&()*;=?@[\]^{|}~]/g) ?? []).length > 3);
       },
     ),

@@ -176,8 +176,9 @@ async function dataMoved(
   const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
   const known = query && oracleOf(query.tenantId);
   if (!known || known.authoritative) return false;
-  // Beside an edge that the observers leave open, too: a check may have asked for exactly that item.
-  const lost = missingFrom(exchange, oracleOf, () => true);
+  const certain = missingFrom(exchange, oracleOf);
+  // Includes items next to an edge that the observers leave open, because a check may have requested exactly such an item.
+  const lost = certain.length > 0 ? certain : missingFrom(exchange, oracleOf, () => true);
   if (lost.length === 0) return false;
   for (const item of lost.slice(0, WITNESSES)) {
     if (!item.witness) return false;

@@ -29,7 +29,7 @@ export class ExchangeObserver {
     this.observers = [
       ...pageObservers(oracleOf),
       ...nextObservers(target, oracleOf, knowledge),
-      ...errorObservers(target.errorCodePointer),
+      ...errorObservers(target.errorCodePointer, client.clock),
       ...tokenObservers(target, client.clock),
       ...answerObservers(target, client.issued),
       ...coverageObservers(oracleOf),

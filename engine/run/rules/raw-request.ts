@@ -100,7 +100,7 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   'if-modified-since': 'yesterday',
   'if-none-match': '"',
   range: 'bytes=x-',
-  // What proxies add, and frameworks behind them parse.
+  // Proxies add these headers, and frameworks parse them.
   'x-forwarded-for': 'unknown',
   'x-forwarded-port': 'x',
   forwarded: 'for=;;',

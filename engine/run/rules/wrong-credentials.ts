@@ -44,7 +44,7 @@ export function basic(id: string, secret: string, label: string, shell = secret)
 }
 
 /** Expects no token for a wrong secret in Basic. */
-export async function checkBasic(kit: Kit, secret: string): Promise<void> {
+export async function checkWrongSecretInBasic(kit: Kit, secret: string): Promise<void> {
   const form = kit.client.validForm('primary').filter(([name]) => !name.startsWith('client_'));
   const label = `Basic (client_id of primary, client_secret ${quote(secret)})`;
   const authorization = basic(kit.target.clients.primary.clientId, secret, label);

@@ -4,12 +4,14 @@ import { differingMembers } from '../../client/json.ts';
 import {
   endsEmpty,
   isOrdered,
+  orderedItems,
   pageOf,
   parseQuery,
+  shows,
   type OrderedItem,
   type PageQuery,
 } from '../../client/page.ts';
-import { formatInstant } from '../../data/instant.ts';
+import { formatInstant, isMovable, type Instant } from '../../data/instant.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';
@@ -116,18 +118,28 @@ export async function changedByWriting(
 const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
   complete || (items.length > 0 && compareKeys(item, items.at(-1)!) <= 0);
 
-/** Offsets in minutes, one of which spells a query as it was not sent before. */
+/** The number of UTC offsets, in minutes: each gives a URL that no cache holds. */
 const OFFSETS = 720;
 
 /** The query of a page, without its `next`, in another spelling. */
-function otherQueryOf({ request: { url } }: Exchange, offsetMinutes: number): PageQuery | undefined {
+function otherQueryOf({ request: { url } }: Exchange, offset: number): PageQuery | undefined {
   const parsed = parseQuery(url);
   if (!parsed) return undefined;
-  const [from, to] = [parsed.from, parsed.to].map((at) => formatInstant(at, { offsetMinutes }));
-  return { from: from!, to: to!, pageSize: parsed.pageSize, fromId: parsed.fromId };
+  // Shortly before the year 10000 only an offset west of UTC can be written.
+  const offsetFor = (at: Instant): number => (isMovable(at) || at.seconds < 0n ? offset : -offset);
+  const written = (at: Instant): string => formatInstant(at, { offsetMinutes: offsetFor(at) });
+  return {
+    from: written(parsed.from),
+    to: written(parsed.to),
+    pageSize: parsed.pageSize,
+    fromId: parsed.fromId,
+  };
 }
 
-/** The mismatch between two answers to the same request (4.2-repeatable); undefined if the data has changed in between. */
+/**
+ * The mismatch between two answers to the same request (4.2-repeatable). Without a dataset, screenings that only the
+ * second answer lacks are looked up again: if none is there, they were deleted, and only the others are compared.
+ */
 export async function repeatMismatch(
   kit: Kit,
   first: Exchange,
@@ -135,15 +147,26 @@ export async function repeatMismatch(
 ): Promise<MismatchWithEvidence | undefined> {
   // An answer other than 200 is reported by the request itself.
   if (second.status !== 200) return undefined;
-  const mismatch = prefixMismatch(first, second, kit.knowledge.oracleOf) ?? emptied(first, second);
+  const { oracleOf } = kit.knowledge;
+  const mismatch = prefixMismatch(first, second, oracleOf) ?? emptinessMismatch(first, second);
   const query = mismatch && otherQueryOf(first, kit.client.requests % OFFSETS);
-  if (!query || (await kit.oracle()).authoritative) return mismatch;
+  if (!query) return mismatch;
+  const known = await kit.oracle();
+  const lost = lostFrom(first, second).filter((item) => known.isSettled(item));
+  if (known.authoritative || lost.length === 0) return mismatch;
   const now = await kit.page(query);
-  const hasChanged = prefixMismatch(first, now, kit.knowledge.oracleOf) ?? emptied(first, now);
-  return hasChanged ? undefined : mismatch;
+  if (now.status !== 200 || lost.some((item) => shows(now, item))) return mismatch;
+  return prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)));
 }
 
-function emptied(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
+/** The items of the first answer that the second one lacks, as far as it goes. */
+function lostFrom(first: Exchange, second: Exchange): OrderedItem[] {
+  const last = orderedItems(second).at(-1);
+  const end = pageOf(second).nextUrl === undefined ? undefined : last;
+  return orderedItems(first).filter((item) => (!end || compareKeys(item, end) <= 0) && !shows(second, item));
+}
+
+function emptinessMismatch(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
   const was = pageOf(first).items?.length ?? 0;
   return was > 0 && endsEmpty(second)
     ? { expected: `${was} items again`, received: 'no items', exchange: second }
