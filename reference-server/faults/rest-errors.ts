@@ -204,7 +204,6 @@ export const restErrors: readonly Fault[] = [
     'a traceparent of two parts is 500': withHeaderLike('traceparent', /^[^-]*-[^-]*$/),
     'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
     'an If-None-Match without its second quote is 500': withHeaderLike('if-none-match', /^"[^"]*$/),
-    'a Range that is no number is 500': withHeaderLike('range', /^bytes=[^\d-]/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
     'an X-Forwarded-Port that is no number is 500': withHeaderLike('x-forwarded-port', /\D/),
     'a Forwarded without an address is 500': withHeaderLike('forwarded', /for=(;|$)/),

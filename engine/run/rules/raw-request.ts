@@ -99,7 +99,6 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   traceparent: '00-zz',
   'if-modified-since': 'yesterday',
   'if-none-match': '"',
-  range: 'bytes=x-',
   // Proxies add these headers, and frameworks parse them.
   'x-forwarded-for': 'unknown',
   'x-forwarded-port': 'x',
