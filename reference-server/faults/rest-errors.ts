@@ -205,8 +205,6 @@ export const restErrors: readonly Fault[] = [
     'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
     'an If-None-Match without its second quote is 500': withHeaderLike('if-none-match', /^"[^"]*$/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
-    'an X-Forwarded-Port that is no number is 500': withHeaderLike('x-forwarded-port', /\D/),
-    'a Forwarded without an address is 500': withHeaderLike('forwarded', /for=(;|$)/),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(brokenAnswer, (_, { path }) =>

@@ -276,12 +276,6 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
-    'a multipart form without a boundary is 500': crashing((_, { headers }) =>
-      /^multipart\/form-data$/.test(headers['content-type'] ?? ''),
-    ),
-    'a content type without a slash is 500': crashing((_, { headers }) =>
-      /^[^/]+$/.test(headers['content-type'] ?? ''),
-    ),
     'a token request without Content-Type is 500': crashing(
       (_, { method, headers }) => method === 'POST' && !headers['content-type'],
     ),
