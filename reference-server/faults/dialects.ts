@@ -17,7 +17,7 @@ const accepts = ({ headers }: ServiceRequest, coding: string): boolean =>
 const overHttp2 = (server: ServerOptions): ServerOptions => ({ ...server, offersHttp2: true });
 
 const atHost = (text: string, host: string | undefined): string =>
-  text.replace(/(?<=(<|"next":")http:\/\/)[^/]*/, String(host));
+  text.replace(/(?<=(<|"next":")https?:\/\/)[^/]*/, String(host));
 
 const rawQuery = ({ path }: ServiceRequest): string => path.split('?')[1] ?? '';
 
