@@ -117,7 +117,7 @@ test(
       }
       return undefined;
     });
-    // A server may also share the answer to requests for one URL, whoever sent them.
+    // A server may also coalesce concurrent requests for one URL, whatever their tokens are.
     for (let round = 0; round < CONCURRENT_ROUNDS; round++) {
       const query = newQuery();
       const [, stranger] = await mapConcurrently(['primary', 'secondTenant'] as const, (client) =>

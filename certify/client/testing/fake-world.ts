@@ -1,4 +1,4 @@
-/** A world without sockets and real waiting: each request takes half a millisecond, and each sleep ends at once. */
+/** In-process transport and a fake clock: each request takes half a millisecond, and each sleep resolves at once. */
 import { setImmediate } from 'node:timers/promises';
 import { unlessAborted } from '../../../engine/clock.ts';
 import { InProcess } from '../../../reference-server/http/in-process.ts';
