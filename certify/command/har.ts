@@ -253,8 +253,8 @@ const isRedacted = ({ json }: Exchange): boolean => {
   return typeof token === 'string' && (token.includes(TOKEN) || token.includes(REDACTED) || token === '');
 };
 
-export const targetOfRecording = ({ baseUrl, authUrl }: Recording, name?: string): Target => ({
-  name: name ?? `recorded traffic with ${baseUrl}`,
+export const targetOfRecording = ({ baseUrl, authUrl }: Recording): Target => ({
+  name: `recorded traffic with ${baseUrl}`,
   baseUrl,
   authUrl,
   clients: { primary: { clientId: '', clientSecret: '' } },

@@ -35,7 +35,7 @@ const words = (text: string, limit = 500): string =>
   inline(text, limit).replace(/^(?:\d+(?=[.)])|(?=[#+=-]))/, '$&\\');
 
 /** Inline code as HTML, because a table cell or the text itself could end backticks. */
-const code = (text: string, limit = 500): string => `<code>${inline(text, limit)}</code>`;
+const code = (text: string): string => `<code>${inline(text, 500)}</code>`;
 
 /** Renders a sentence with `code` between backticks. */
 const prose = (text: string): string =>

@@ -61,7 +61,7 @@ class GaveUp extends Error {}
 const RETRIES: Readonly<Record<number, number>> = { 0: 2, 401: 1, 429: 5, 500: 4 };
 const backoff = (retry: number): number => 40 * 2 ** retry;
 
-export function smallClient(habits: Habits = {}): Client {
+export function smallClient(habits: Habits): Client {
   return async (given, signal, _situation, { clock, fetch }) => {
     const lines: string[] = [];
     const seen = new Set<string>();
