@@ -4,9 +4,8 @@ import {
   bearerOf,
   constantPart,
   partsOf,
-  withLetter,
+  withAlteredSignature,
   withMembers,
-  type TokenPart,
 } from '../engine/client/altered-token.ts';
 import { forge } from '../engine/client/forged-token.ts';
 import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
@@ -92,7 +91,6 @@ const expired = (kit: Kit, authorization: Authorization): Case => ({
 
 const none = constantPart('');
 const noToken = withAuthorization('5-missing', () => ({ kind: 'none' }));
-const half = ({ text }: TokenPart): number => text.length >> 1;
 
 /** Replacements for a valid token. The first ones are sent in every combination. */
 const INFORMATIVE: readonly ((kit: Kit) => Case)[] = [noToken, otherScheme, noTokenAtAll, inQuery];
@@ -104,10 +102,7 @@ const OTHERS: readonly ((kit: Kit) => Case)[] = [
   withAuthorization('5-scheme', ({ text }) => bearerHeader(text, '$TOKEN (without a scheme)', '$TOKEN')),
 ];
 const OTHERS_OF_JWT: readonly ((kit: Kit) => Case)[] = [
-  altered(
-    (head, payload, signature) => [head, payload, withLetter(signature, half(signature), 'A')],
-    'signature altered in its middle',
-  ),
+  altered((...parts) => withAlteredSignature(parts), 'signature altered in its middle'),
   altered((head, payload) => [withMembers(head, { alg: 'none' }), payload, none], 'alg: none, no signature'),
 ];
 
