@@ -123,14 +123,13 @@ function otherCaseIds(kit: Kit, clientId: string): string[] {
   return taken || isUuid(clientId) ? [] : [swapped];
 }
 
-/** A form that must be rejected, the documented error, and what is wrong with the form. */
+/** A form that must be rejected, the requirement of the documented error, and what is wrong with the form. */
 interface ErrorRow {
-  readonly error: 'invalid_request' | 'unsupported_grant_type' | 'invalid_scope';
   readonly id: RequirementId;
   readonly what: string;
   /** `token`: an access token of the client. */
   readonly form: (valid: Form, token: string) => Form;
-  /** Defaults to 400 with `error`; set if other answers are accepted too. */
+  /** Defaults to 400 with the documented error; set if other answers are accepted too. */
   readonly judge?: Judge;
   /** A gateway may take it for an attack and answer it with any body. */
   readonly suspicious?: boolean;
@@ -174,13 +173,11 @@ const TYPED = [
 
 const ROWS: readonly ErrorRow[] = [
   ...PARAMETERS.map((name): ErrorRow => ({
-    error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: `${name} is missing`,
     form: (valid) => without(valid, name),
   })),
   ...TYPED.map(([name, suffix]): ErrorRow => ({
-    error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: `${name} is missing, and ${name}${suffix} is there`,
     form: (valid) =>
@@ -197,7 +194,6 @@ const ROWS: readonly ErrorRow[] = [
   })),
   ...PARAMETERS.flatMap((name) =>
     BLANKS.map(([value, label]): ErrorRow => ({
-      error: 'invalid_request',
       id: '7.1-invalid_request-empty',
       what: `${name} is ${label}`,
       form: (valid) => replaced(valid, name, value),
@@ -205,7 +201,6 @@ const ROWS: readonly ErrorRow[] = [
     })),
   ),
   ...PARAMETERS.map((name): ErrorRow => ({
-    error: 'invalid_request',
     id: '7.1-invalid_request-duplicated',
     what: `${name} is sent twice`,
     form: (valid) => duplicate(valid, name),
@@ -218,7 +213,6 @@ const ROWS: readonly ErrorRow[] = [
       ['scope', 'kit.unknown', 'before'],
     ] as const
   ).map(([name, other, place]): ErrorRow => ({
-    error: 'invalid_request',
     id: '7.1-invalid_request-duplicated',
     what: `${name} is sent twice, with ${other} ${place} the right value`,
     form: (valid) => {
@@ -228,7 +222,6 @@ const ROWS: readonly ErrorRow[] = [
     judge: anyClientError,
   })),
   ...GRANTS.map((grant): ErrorRow => ({
-    error: 'unsupported_grant_type',
     id: '7.1-unsupported_grant_type',
     what: `grant_type=${grant.replace(/.*:/, '')}`,
     form: (valid, token) => [...replaced(valid, 'grant_type', grant), ...exchangedBy(grant, token)],
@@ -236,13 +229,11 @@ const ROWS: readonly ErrorRow[] = [
     judge: EXCHANGED.has(grant) ? clientError('400 unsupported_grant_type') : refusedGrant(grant),
   })),
   ...SCOPES.map((scope): ErrorRow => ({
-    error: 'invalid_scope',
     id: '7.1-invalid_scope',
     what: `scope=${scope}, which no client has`,
     form: (valid) => replaced(valid, 'scope', scope),
   })),
   {
-    error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: 'client_id and client_secret are missing',
     form: (valid) => without(valid, 'client_id', 'client_secret'),
@@ -250,14 +241,12 @@ const ROWS: readonly ErrorRow[] = [
   },
   // An unknown client has no secret, which must not equal a missing or empty one.
   {
-    error: 'invalid_request',
     id: '7.1-invalid_request-missing',
     what: 'client_id is unknown, and client_secret is missing',
     form: (valid) => without(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret'),
     judge: anyClientError,
   },
   {
-    error: 'invalid_request',
     id: '7.1-invalid_request-empty',
     what: 'client_id is unknown, and client_secret is empty',
     form: (valid) => replaced(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret', ''),
@@ -280,7 +269,9 @@ async function clientAt(kit: Kit, turn: number): Promise<ClientName> {
 }
 
 for (const [turn, row] of ROWS.entries()) {
-  const { error, id, what, form, judge = refusedAs(400, error), suspicious = false } = row;
+  const { id, what, form, suspicious = false } = row;
+  const error = /^7\.1-(\w+)/.exec(id)![1]!;
+  const { judge = refusedAs(400, error) } = row;
   test(`${error}: ${what}`, about([id, '7.1-body'], { needs: 'token' }), async ({ kit }) => {
     const toDialect = await dialectOf(kit, turn);
     const client = await clientAt(kit, turn);
