@@ -3,7 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
 import { formEncode } from '../engine/client/transport.ts';
-import { pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
+import { namesTraversal, pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
 import {
   FORBIDDEN,
   NOT_FOUND,
@@ -34,7 +34,6 @@ import { Untested } from '../engine/errors.ts';
 const [[from, to]] = WIDE_WINDOWS;
 /** Has a next for every tenant with more than one screening. */
 const SHORT_PAGE: PageQuery = { from, to, pageSize: 1 };
-const DOCUMENTED = ['from', 'to', 'pageSize', 'from_id'];
 
 type Asker = 'primary' | 'secondTenant';
 
@@ -49,10 +48,9 @@ interface LaterPage {
 async function laterPageOf(kit: Kit, client: Asker): Promise<LaterPage> {
   const first = await kit.send(kit.request(await kit.tenantOf(client), SHORT_PAGE, client));
   const { nextUrl } = pageOf(first);
-  const next = nextUrl === undefined ? undefined : new URL(nextUrl);
-  const hasCursor = [...(next?.searchParams.keys() ?? [])].some((name) => !DOCUMENTED.includes(name));
+  const hasCursor = nextUrl !== undefined && namesTraversal(nextUrl);
   return {
-    query: next?.search ?? { ...SHORT_PAGE, fromId: 1n },
+    query: nextUrl === undefined ? { ...SHORT_PAGE, fromId: 1n } : new URL(nextUrl).search,
     hasCursor,
     // On another path the cursor is wrong too, and either mistake may be named.
     refusals: hasCursor ? [FORBIDDEN, [400, 'invalid_request']] : [FORBIDDEN],

@@ -6,7 +6,6 @@ import { formatInstant, instant, shift } from '../../data/instant.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
 import { Untested, unlessUntested } from '../../errors.ts';
-import type { ClientName } from '../../target/target.ts';
 
 /** A tenant that does not exist. */
 export const UNKNOWN_TENANT = '00000000-0000-4000-8000-00000000dead';
@@ -146,9 +145,8 @@ export async function distinctRequests(kit: Kit): Promise<() => RequestOut> {
 }
 
 /** Observers judge each token. */
-export const mintAll = (kit: Kit): Promise<void> => kit.once('tokens of every client', () => mint(kit));
-
-async function mint(kit: Kit): Promise<void> {
-  const names: ClientName[] = ['primary', 'secondTenant', 'notOnboarded', 'primary'];
-  for (const name of names.filter((name) => kit.target.clients[name])) await kit.client.mint(name);
-}
+export const mintAll = (kit: Kit): Promise<void> =>
+  kit.once('tokens of every client', async () => {
+    for (const name of ['primary', 'secondTenant', 'notOnboarded', 'primary'] as const)
+      if (kit.target.clients[name]) await kit.client.mint(name);
+  });
