@@ -165,10 +165,6 @@ export const DIALECTS: readonly Dialect[] = [
   },
 ];
 
-/** The dialects that the target supports: HTTP/2 only if it is offered. */
-const dialectsOn = async (client: Client): Promise<readonly Dialect[]> =>
-  (await client.offersHttp2()) ? DIALECTS : DIALECTS.filter(({ name }) => name !== PROTOCOL);
-
 /** Puts a request in the dialect of a combination; factors that it does not name stay usual. */
 export const toDialect =
   (combination: Readonly<Record<string, string>>): Change =>
@@ -185,17 +181,17 @@ const ENCODED = 'unreserved characters percent-encoded';
 const ANY_TYPE = 'Accept: */*';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
-export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
-  ...Object.fromEntries(
-    (await dialectsOn(client))
-      .filter(({ name }) => name !== 'query')
-      .map(({ name, levels }) => [name, Object.keys(levels)]),
-  ),
-  // No Accept header is documented for this endpoint; curl sends this one.
-  Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
-  form: ['fields as documented', REVERSED, ENCODED],
-  type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
-});
+export async function tokenFactorsOn(client: Client): Promise<Factors> {
+  const noProtocol = !(await client.offersHttp2());
+  const dialects = DIALECTS.filter(({ name }) => name !== 'query' && !(noProtocol && name === PROTOCOL));
+  return {
+    ...Object.fromEntries(dialects.map(({ name, levels }) => [name, Object.keys(levels)])),
+    // No Accept header is documented for this endpoint; curl sends this one.
+    Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
+    form: ['fields as documented', REVERSED, ENCODED],
+    type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
+  };
+}
 
 /** Puts a token request in the dialect of a combination of these factors. */
 export const toTokenDialect =

@@ -139,9 +139,6 @@ const baselineOf = (kit: Kit, moment: Moment): Promise<Baseline> =>
     return kit.baseline;
   });
 
-const levelsOf = (name: string): readonly string[] =>
-  Object.keys(FACTORS.find((combination) => combination.name === name)!.levels);
-
 /** All levels that apply to a rule: the full coverage to aim for. */
 async function applicableFactors(
   kit: Kit,
@@ -155,7 +152,7 @@ async function applicableFactors(
         !without.includes(name) &&
         !(isLate && name === 'moment') &&
         !(noProtocol && name === PROTOCOL),
-    ).map(({ name }) => [name, levelsOf(name)]),
+    ).map(({ name, levels }) => [name, Object.keys(levels)]),
   );
 }
 
