@@ -28,7 +28,7 @@ export interface Options {
   readonly signal?: AbortSignal;
   /** Creates the clock and network of a situation. Default: the system clock and sockets. */
   readonly world?: () => World;
-  readonly tell?: (name: string, result?: SituationResult) => void;
+  readonly tell?: (result: SituationResult) => void;
 }
 
 /** A situation with its result; `play` is absent if it was not played. */
@@ -65,7 +65,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   if (first && rows.get(first.name)!.play?.ended.status !== 0 && options.pollingMs > 0) {
     const reason = `${first.name} must end with exit status 0 first`;
     for (const situation of others)
-      rows.set(situation.name, { situation, result: untested(situation, reason) });
+      rows.set(situation.name, { situation, result: resultOf(situation, 'untested', reason) });
   } else await mapConcurrently(slowestFirst(others), put, options.concurrency);
   const played = chosen.map(({ name }) => rows.get(name)!);
   const situations = [
@@ -92,13 +92,9 @@ const resultOf = (
   ...{ status, reason, failures: [], durationMs: 0 },
 });
 
-const untested = (situation: Situation, reason: string): SituationResult =>
-  resultOf(situation, 'untested', reason);
-
 async function play(situation: Situation, context: Context): Promise<Row> {
   const { tell, signal } = context.options;
-  if (signal?.aborted) return { situation, result: untested(situation, INTERRUPTED) };
-  tell?.(situation.name);
+  if (signal?.aborted) return { situation, result: resultOf(situation, 'untested', INTERRUPTED) };
   const began = performance.now();
   try {
     const seen = await perform(situation, context);
@@ -111,7 +107,7 @@ async function play(situation: Situation, context: Context): Promise<Row> {
       durationMs: Math.round(performance.now() - began),
       timeline: redactDeep(timelineOf(seen.requests), 'fixed'),
     };
-    tell?.(situation.name, result);
+    tell?.(result);
     return { situation, result, play: seen };
   } catch (error) {
     if (error instanceof UsageError) throw error;

@@ -178,10 +178,6 @@ function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): Clie
 
 // -- rules that are judged over all situations --------------------------------------------------------
 
-interface JudgedRule extends Rule {
-  readonly judge: (situation: Situation, play: Play) => readonly ClientFailure[];
-}
-
 /** The secret, and opaque tokens, which the redactor does not recognize by itself. */
 export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
   given.clientSecret,
@@ -198,7 +194,7 @@ const graver = (
     ? []
     : found.slice(0, 1).filter(({ level }) => level === undefined);
 
-const RULES: readonly JudgedRule[] = [
+const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
   {
     name: 'nothing-partial-as-whole',
     section: '4.2',

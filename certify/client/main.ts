@@ -30,9 +30,7 @@ async function main(): Promise<number> {
     pollingMs: args.listen === undefined ? 1000 * args.timeout : 0,
     port: args.listen,
     signal: interrupted.signal,
-    tell: (name, result) => {
-      if (result) console.log(`${result.status.padEnd(8)}  ${name}`);
-    },
+    tell: ({ status, name }) => console.log(`${status.padEnd(8)}  ${name}`),
   });
   const results = resultsOf(report);
   await writeFiles(report, results, reportDir);

@@ -132,14 +132,12 @@ export const mints = (requests: readonly Recorded[]): Recorded[] =>
 export function normalized(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');
   const pairs = [...(parseForm(search.slice(1)) ?? [[search, ''] as const])];
-  const query = pairs.map(([name, value]) => `${name}=${instantOr(value)}`).sort();
-  return `${normalPath(pathname)}?${query.join('&')}`;
+  const query = pairs.map(([name, value]) => {
+    const at = parseInstant(value);
+    return `${name}=${at ? toDecimal(at) : value}`;
+  });
+  return `${normalPath(pathname)}?${query.sort().join('&')}`;
 }
-
-const instantOr = (value: string): string => {
-  const at = parseInstant(value);
-  return at ? toDecimal(at) : value;
-};
 
 /** A request as a line of evidence with a shortened path: `at 1.204 s  429 (token 1)  GET …/screenings?…`. */
 export function line({ atMs, status, request, token }: Recorded): string {
