@@ -161,13 +161,15 @@ const spelledSizes = Object.entries(SPELLINGS).map(
 const emptySize = (kit: Kit): Case =>
   spelledCase(kit, sized(''), sized(), SIZE_CODES, pageOfSize(BigInt(DEFAULT_PAGE_SIZE)));
 
+/** `#` stands for the id of an item at `from`, so that ignoring from_id shows. */
+const identified =
+  (spelling?: string) =>
+  (request: RequestOut, baseline: Baseline): RequestOut => {
+    const { from, to, id } = narrowOf(request, baseline);
+    return withParameter(withWindow(request, from, to), 'from_id', spelling?.replace('#', String(id)));
+  };
+
 const emptyId = (kit: Kit): Case => {
-  const narrow =
-    (value?: string) =>
-    (request: RequestOut, baseline: Baseline): RequestOut => {
-      const { from, to } = narrowOf(request, baseline);
-      return withParameter(withWindow(request, from, to), 'from_id', value);
-    };
   const page: Judge = (exchange) => {
     const { id, from } = narrowOf(exchange.request, kit.baseline!);
     const at = instant(from);
@@ -182,20 +184,15 @@ const emptyId = (kit: Kit): Case => {
           `${items.length} items without the item ${id} at it`,
         );
   };
-  return spelledCase(kit, narrow(''), narrow(), ['invalid_request'], page);
+  return spelledCase(kit, identified(''), identified(), ['invalid_request'], page);
 };
 
-/** Built from the id of an item at `from`, so that ignoring from_id shows. */
 // A leading zero may mean octal.
-const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map((spelling) => (kit: Kit): Case => {
-  const spelled =
-    (as: string) =>
-    (request: RequestOut, baseline: Baseline): RequestOut => {
-      const { from, to, id } = narrowOf(request, baseline);
-      return withParameter(withWindow(request, from, to), 'from_id', as.replace('#', String(id)));
-    };
-  return spelledCase(kit, spelled(spelling), spelled('#'), ['invalid_request'], beginsAfter);
-});
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map(
+  (spelling) =>
+    (kit: Kit): Case =>
+      spelledCase(kit, identified(spelling), identified('#'), ['invalid_request'], beginsAfter),
+);
 
 const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
