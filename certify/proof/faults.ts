@@ -17,12 +17,18 @@ import type { Variant } from '../../reference-server/variants/variant.ts';
 /** For a whole run: over items of 260 kB it takes three minutes on an idle machine. */
 export const LIMIT_MS = 900_000;
 
-/** full: a complete target file. bare: addresses and the credentials of primary. */
-export type Mode = 'full' | 'bare';
+/**
+ * full: a complete target file. filled: also a command that fills the scratch tenant, which needs the database. bare:
+ * addresses and the credentials of primary.
+ */
+export type Mode = 'full' | 'filled' | 'bare';
 
 export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
-/** The target for a server. Without fault commands, because they would act on the test process itself. */
+/**
+ * The target for a server. Without fault commands, because they would act on the test process itself; ingest runs in
+ * this process, because a command would be slow.
+ */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, ca, ...supplied } = server.target();
   const addresses = { name, baseUrl, authUrl, ...(ca ? { ca } : {}) };
@@ -36,6 +42,7 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
     ...target,
     dataset: dataset ? await screeningsOf(dataset) : undefined,
     secondDataset: secondDataset ? await screeningsOf(secondDataset) : undefined,
+    ...(mode === 'filled' ? { ingest: (lines) => server.ingest(lines) } : {}),
   };
 }
 
@@ -167,8 +174,6 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 // -- variants -----------------------------------------------------------------------------------------
 
 interface VariantOptions extends Pick<CertifyOptions, 'runs' | 'seed' | 'pollingScale'> {
-  /** Whether the scratch tenant is filled in mode full. */
-  readonly fills?: boolean;
   readonly stack?: Stack;
 }
 
@@ -176,19 +181,17 @@ export async function certifyVariant(
   world: World,
   variant: Variant,
   mode: Mode,
-  { fills = false, stack = 'real', ...options }: VariantOptions,
+  { stack = 'real', ...options }: VariantOptions,
 ): Promise<Report> {
   await using server = await startOn(stack, world, variant.server);
   const target = await targetFor(server, mode);
   const said = variant.target?.(target) ?? target;
-  const ingest = fills ? { ingest: (lines: readonly string[]) => server.ingest(lines) } : {};
   // The minimal target contains only what cannot be discovered.
-  return await certify(
-    mode === 'full'
-      ? { ...said, ...ingest }
-      : { ...target, issuer: said.issuer, rateLimit: said.rateLimit, headers: said.headers },
-    { dispatcher: server.dispatcher, ...options },
-  );
+  const { issuer, rateLimit, headers } = said;
+  return await certify(mode === 'bare' ? { ...target, issuer, rateLimit, headers } : said, {
+    dispatcher: server.dispatcher,
+    ...options,
+  });
 }
 
 /** The obstacles to conformance; empty if the target is conformant and every core MUST was exercised. */

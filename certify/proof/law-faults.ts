@@ -8,10 +8,7 @@ import { answering, middleware, reading, storedPages } from '../../reference-ser
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
 import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
 import { refusing, single } from '../../reference-server/faults/forms.ts';
-import type { Mode as TargetMode } from './faults.ts';
-
-/** filled: a complete target file with a tenant to fill. */
-export type Mode = TargetMode | 'filled';
+import type { Mode } from './faults.ts';
 
 interface LawFault {
   readonly law: string;

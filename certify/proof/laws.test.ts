@@ -10,11 +10,11 @@ import type { Target } from '../../engine/target/target.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
 import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
-import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
+import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf } from '../../properties/generated-data.ts';
 import type { Report } from '../report/report.ts';
-import { targetFor } from './faults.ts';
-import { LAW_FAULTS, type Mode } from './law-faults.ts';
+import { targetFor, type Mode } from './faults.ts';
+import { LAW_FAULTS } from './law-faults.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 
 const CONCURRENT = /concurrent/;
@@ -38,17 +38,11 @@ const test = base.extend<{ readonly serve: Serve }>({
     await use(async (mode, options = {}, stack = 'real') => {
       const server = await startOn(stack, small, options);
       servers.push(server);
-      return { server, target: await targetOf(server, mode), dispatcher: server.dispatcher };
+      return { server, target: await targetFor(server, mode), dispatcher: server.dispatcher };
     });
     for (const server of servers) await server.stop();
   },
 });
-
-/** Ingest runs in this process, because a command would be slow. */
-async function targetOf(server: ReferenceServer, mode: Mode): Promise<Target> {
-  if (mode !== 'filled') return targetFor(server, mode);
-  return { ...(await targetFor(server, 'full')), ingest: (lines) => server.ingest(lines) };
-}
 
 interface Counterexample {
   readonly law: string;

@@ -52,8 +52,8 @@ for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
       // Filling a tenant needs the database.
       const stack = mode === 'full' ? 'real' : 'in process';
       const runs = tier === FULL && LIVE.includes(variant) ? undefined : runsOf(tier);
-      const options = { seed: SEED, runs, pollingScale, stack, fills: true, timeoutMs: TIMEOUT_MS } as const;
-      const report = await certifyVariant(small, variant, mode, options);
+      const options = { seed: SEED, runs, pollingScale, stack, timeoutMs: TIMEOUT_MS } as const;
+      const report = await certifyVariant(small, variant, mode === 'full' ? 'filled' : mode, options);
       expect(obstaclesOf(report)).toEqual([]);
     });
   }
@@ -64,10 +64,7 @@ test(
   FULL,
   async ({ small: { database, provisioned } }) => {
     await using server = await startServer(database, provisioned);
-    const target = {
-      ...(await targetFor(server, 'full')),
-      ingest: (lines: readonly string[]) => server.ingest(lines),
-    };
+    const target = await targetFor(server, 'filled');
     const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
     expect(reports.map(obstaclesOf)).toEqual([[], []]);
   },
