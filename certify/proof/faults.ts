@@ -9,7 +9,7 @@ import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import { startInProcess, startOn, type Stack, type World } from '../../reference-server/testing.ts';
+import { startOn, type Stack, type World } from '../../reference-server/testing.ts';
 import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import type { Variant } from '../../reference-server/variants/variant.ts';
@@ -60,14 +60,21 @@ export function fastClock(): Clock {
   };
 }
 
-/** Certifies a server in process; `change` alters the target of this mode. Default: seed 1. */
+interface ProofOptions extends CertifyOptions {
+  /** Alters the target of this mode. */
+  readonly change?: ((target: Target) => Target) | undefined;
+  /** Default: in process. */
+  readonly stack?: Stack;
+}
+
+/** Certifies a server. Default: seed 1. */
 export async function certifyServer(
   world: World,
-  server: ServerOptions,
+  server: ServerOptions | undefined,
   mode: Mode,
-  { change = (target) => target, ...options }: CertifyOptions & { change?: (target: Target) => Target } = {},
+  { change = (target) => target, stack = 'in process', ...options }: ProofOptions = {},
 ): Promise<Report> {
-  await using started = await startInProcess(world, server);
+  await using started = await startOn(stack, world, server);
   const target = change(await targetFor(started, mode));
   return await certify(target, { seed: 1, dispatcher: started.dispatcher, ...options });
 }
@@ -118,22 +125,20 @@ export async function certifyFault(
   fault: Fault,
   mode: Mode,
   only: readonly RequirementId[] | undefined = selectionOf(fault),
-  stack: Stack = 'in process',
+  stack?: Stack,
   untilProved = true,
 ): Promise<Report> {
-  await using server = await startOn(stack, world, fault.server);
-  const target = await targetFor(server, mode);
   const left = new Map(Object.entries(fault.trips));
   const neighbours = only?.some((id) => !left.has(id)) ?? true;
   const proved = new AbortController();
-  return await certify(fault.target?.(target) ?? target, {
+  return await certifyServer(world, fault.server, mode, {
+    change: fault.target,
+    stack,
     only,
-    seed: 1,
     runs: 2,
     shrink: SHRINK,
     pollingScale: POLLING_SCALE,
     signal: proved.signal,
-    dispatcher: server.dispatcher,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
       if (left.size === 0 && !neighbours && untilProved) proved.abort('proved');
@@ -173,26 +178,21 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 
 // -- variants -----------------------------------------------------------------------------------------
 
-interface VariantOptions extends Pick<CertifyOptions, 'runs' | 'seed' | 'pollingScale'> {
-  readonly stack?: Stack;
-}
-
-export async function certifyVariant(
+export const certifyVariant = (
   world: World,
   variant: Variant,
   mode: Mode,
-  { stack = 'real', ...options }: VariantOptions,
-): Promise<Report> {
-  await using server = await startOn(stack, world, variant.server);
-  const target = await targetFor(server, mode);
-  const said = variant.target?.(target) ?? target;
-  // The minimal target contains only what cannot be discovered.
-  const { issuer, rateLimit, headers } = said;
-  return await certify(mode === 'bare' ? { ...target, issuer, rateLimit, headers } : said, {
-    dispatcher: server.dispatcher,
+  options: ProofOptions,
+): Promise<Report> =>
+  certifyServer(world, variant.server, mode, {
     ...options,
+    change(target) {
+      const said = variant.target?.(target) ?? target;
+      // The minimal target contains only what cannot be discovered.
+      const { issuer, rateLimit, headers } = said;
+      return mode === 'bare' ? { ...target, issuer, rateLimit, headers } : said;
+    },
   });
-}
 
 /** The obstacles to conformance; empty if the target is conformant and every core MUST was exercised. */
 export function obstaclesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
