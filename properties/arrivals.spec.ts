@@ -192,7 +192,8 @@ test(
           whereReplicasLag(kit, async (dataset) => {
             const { shown } = await fill(dataset);
             // Before all replicas have shown it, only the walk as a whole is judged.
-            kit.knowledge.set(tenantId, (await ingestOf(kit)).mayLag ? oracleOf(shown) : new Oracle(false));
+            const stored = shown.map((entry) => ({ ...entry, testTime: entry.testTime! }));
+            kit.knowledge.set(tenantId, (await ingestOf(kit)).mayLag ? Oracle.of(stored) : new Oracle(false));
             const expected = [...shown].sort(compareKeys);
             const query = { ...around(expected), pageSize: dataset.pageSize };
             return violationOf(
@@ -342,12 +343,6 @@ function placeOf({ page, passed, place }: Late, { steps, pageSize }: Dataset): n
 function beside({ at, testTime }: Entry, gap: Step['gap'], id: bigint): Entry {
   const moved = formatInstant(shift(at, GAPS[gap], 9), { offsetMinutes: offsetMinutesOf(testTime!) });
   return { id, testTime: moved, at: instant(moved) };
-}
-
-function oracleOf(entries: readonly Entry[]): Oracle {
-  const known = new Oracle(true);
-  for (const entry of entries) known.add({ ...entry, testTime: entry.testTime! }, 0);
-  return known;
 }
 
 /** A window around the items, with at least one second of margin on both sides. */

@@ -148,8 +148,7 @@ test.describe('shrinks to a minimal counterexample', () => {
       const { target } = await serve('full', faultNamed(name).server);
       const shown = await counterexample(target, EXACT, { shrink: LONG_SHRINK });
       const read = readScript(shown);
-      const known = new Oracle(true);
-      for (const { id, testTime } of target.dataset!) known.add({ id, testTime, at: instant(testTime) }, 0);
+      const known = Oracle.of(target.dataset!.map((one) => ({ ...one, at: instant(one.testTime) })));
       expect(read.pageSize, shown.script.join('\n')).toBe(pageSize);
       expect(known.within(read.span).length, shown.script.join('\n')).toBeLessThanOrEqual(itemsAtMost);
       expect(shown.script.at(-1)).toMatch(words);

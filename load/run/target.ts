@@ -3,7 +3,7 @@ import { Client } from '../../engine/client/client.ts';
 import type { RequestOut } from '../../engine/client/exchange.ts';
 import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../../engine/client/page.ts';
 import { compareInstants, formatInstant, instant } from '../../engine/data/instant.ts';
-import { type Key, Oracle } from '../../engine/data/oracle.ts';
+import type { Key } from '../../engine/data/oracle.ts';
 import { Untested } from '../../engine/errors.ts';
 import type { ClientName, Target } from '../../engine/target/target.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
@@ -140,12 +140,6 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
     window: { from: window.from, to },
     items: read.map(({ items }) => items.filter(({ at }) => compareInstants(at, instant(to)) < 0)),
   };
-}
-
-export function oracleOf(items: readonly Item[]): Oracle {
-  const oracle = new Oracle(true);
-  for (const item of items) oracle.add(item, 0);
-  return oracle;
 }
 
 async function readTenant(

@@ -5,7 +5,8 @@ import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import { type Session, VoidRun } from '../run/session.ts';
-import { changes, mint, oracleOf, readStored, type Stored, Unreachable } from '../run/target.ts';
+import { changes, mint, readStored, type Stored, Unreachable } from '../run/target.ts';
+import { Oracle } from '../../engine/data/oracle.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 
@@ -33,7 +34,7 @@ export async function arrivalsUnderOutages(
   const stored = await readStored(prepared);
   session.tell(`  ${stored.items.flat().length} screenings read before the first outage`);
   for (const [index, { tenantId }] of prepared.base.clients.entries())
-    session.judge.know(tenantId, oracleOf(stored.items[index]!));
+    session.judge.know(tenantId, Oracle.of(stored.items[index]!));
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
   const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);

@@ -58,7 +58,7 @@ export async function servedDataset(
   fetchPage: FetchPage,
   { clock, untilMs, pageSize = MAX_PAGE_SIZE }: Polling,
 ): Promise<ServedDataset> {
-  const exact = oracleOf(items);
+  const exact = Oracle.of(items);
   const ordered = exact.items.filter(({ at }) => isMovable(at));
   const lookedAt = Math.max(1, Math.floor(FILLED_SHARE * pageSize));
   if (ordered.length === 0) return { oracle: exact };
@@ -87,12 +87,6 @@ export async function servedDataset(
   const coarser = await coarserThan(exact, shown, fetchPage, pageSize);
   return coarser ? { oracle: coarser.oracle, coarser, ...late } : { oracle: exact, ...late };
 }
-
-const oracleOf = (items: readonly OracleItem[]): Oracle => {
-  const oracle = new Oracle(true);
-  for (const item of items) oracle.add(item, 0);
-  return oracle;
-};
 
 /** With a margin of two seconds, for coarser stores. */
 const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
@@ -169,7 +163,7 @@ async function coarserThan(
   const { known, served, exchange } = finer[0]!;
   const how = made === cutInstant ? 'cut' : 'rounded';
   return {
-    oracle: oracleOf(exact.items.map((item) => written({ ...item, at: made(item.at, digits) }))),
+    oracle: Oracle.of(exact.items.map((item) => written({ ...item, at: made(item.at, digits) }))),
     mismatch: differs(
       `item ${known.id} at ${known.testTime}, as the dataset says`,
       `${served.testTime}: every answer shows ${digits} digits at most, so the dataset is taken as ${how} to as many`,
