@@ -1,7 +1,7 @@
 /** Servers that understand only one client's way to write a request, or that only one kind of client finds broken. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
-import { answering, refusals, onPages, tokenAnswers, accepting, withHeader } from '../run/alter.ts';
+import { answering, jsonBody, refusals, onPages, tokenAnswers, accepting, withHeader } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
 import { refusing } from './forms.ts';
@@ -48,6 +48,16 @@ export const dialects: readonly Fault[] = [
       accepts(request, 'br') ? { ...answer, body: brotliCompressSync(String(answer.body)) } : answer,
     ),
   }),
+  ...fails({ '7.2-body': /JSON body with.*\u0131/ })({
+    'codes are names in capitals, in the small letters of Accept-Language': refusals(
+      [400],
+      (answer, { headers }) => {
+        const [language = 'en'] = /^[a-z]{2}/.exec(headers['accept-language'] ?? '') ?? [];
+        const inSmall = (code: string): string => code.toUpperCase().toLocaleLowerCase(language);
+        return jsonBody((error) => ({ ...error, code: inSmall(String(error['code'])) }))(answer);
+      },
+    ),
+  }),
   ...fails({ '4.1-success': /token/ })({
     'a token response in deflate without Content-Encoding': tokenAnswers((answer, request) =>
       accepts(request, 'deflate') ? { ...answer, body: gzipSync(String(answer.body)) } : answer,
@@ -82,8 +92,8 @@ export const dialects: readonly Fault[] = [
     ),
   }),
   ...failsLater({ '2.3-object-stable': /temperature/ })({
-    'decimals have a comma for Accept-Language: de': onPages((page, _, { headers }) =>
-      headers['accept-language']?.startsWith('de')
+    'decimals have a comma for Accept-Language: tr': onPages((page, _, { headers }) =>
+      headers['accept-language']?.startsWith('tr')
         ? { ...page, body: String(page.body).replace(/"temperature":(\d+)\.(\d+)/g, '"temperature":"$1,$2"') }
         : page,
     ),

@@ -149,7 +149,8 @@ export const DIALECTS: readonly Dialect[] = [
     name: 'Accept-Language',
     ...headerLevels('accept-language', {
       'no Accept-Language': undefined,
-      'Accept-Language: de-DE': 'de-DE, de;q=0.9',
+      // Its decimals have a comma, and the small letter of I is not i.
+      'Accept-Language: tr-TR': 'tr-TR, tr;q=0.9',
       // This locale has its own digits and calendar.
       'Accept-Language: ar-SA': 'ar-SA',
     }),
