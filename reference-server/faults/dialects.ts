@@ -1,7 +1,16 @@
 /** Servers that understand only one client's way to write a request, or that only one kind of client finds broken. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
-import { answering, jsonBody, refusals, onPages, tokenAnswers, accepting, withHeader } from '../run/alter.ts';
+import {
+  answering,
+  jsonBody,
+  refusal,
+  refusals,
+  onPages,
+  tokenAnswers,
+  accepting,
+  withHeader,
+} from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
 import { refusing } from './forms.ts';
@@ -36,6 +45,11 @@ export const dialects: readonly Fault[] = [
     ),
     'from must be the first parameter': rejected('400 invalid_request', (request) =>
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
+    ),
+  }),
+  ...fails({ '4.2-success': /200.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a page for Accept-Language: * is 500': onPages((page, _, { headers }) =>
+      headers['accept-language'] === '*' ? refusal('500 internal_error') : page,
     ),
   }),
   ...failsLater({ '2.4-utf8': /encoding that Accept-Encoding names/ })({

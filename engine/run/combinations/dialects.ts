@@ -86,6 +86,8 @@ const FURTHER: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   cookie: 'consent=all',
+  // Node's fetch sends it; where a combination has a level of Accept-Language, that one replaces it.
+  'accept-language': '*',
 };
 
 const withoutFurther: Change = (request) => ({
