@@ -94,6 +94,12 @@ export const dialects: readonly Fault[] = [
       refusing('400 invalid_request', (_, { isHttp2 }) => isHttp2 === true),
     ),
   }),
+  ...fails({ '4.1-success': /200 with a token.*406/ })({
+    'a token request without Accept is 406': refusing(
+      '406 not_acceptable',
+      (_, { headers }) => headers['accept'] === undefined,
+    ),
+  }),
   ...fails({ '4.1-success': /Content-Type: .*charset/ })({
     'a content type with a charset is no form': refusing(
       '400 invalid_request',

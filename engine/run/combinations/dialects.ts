@@ -185,7 +185,7 @@ export const toDialect =
 const FORM = 'application/x-www-form-urlencoded';
 const REVERSED = 'fields in reverse';
 const ENCODED = 'unreserved characters percent-encoded';
-const ANY_TYPE = 'Accept: */*';
+const ANY_TYPE = 'Accept: */*, or none without own headers';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
 export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
@@ -194,7 +194,7 @@ export const tokenFactorsOn = async (client: Client): Promise<Factors> => ({
       .filter(({ name }) => name !== 'query')
       .map(({ name, levels }) => [name, Object.keys(levels)]),
   ),
-  // No Accept header is documented for this endpoint; curl sends this one.
+  // No Accept header is documented for this endpoint. curl accepts any type, and others send none, which means the same.
   Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
   form: ['fields as documented', REVERSED, ENCODED],
   type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
@@ -205,14 +205,15 @@ export const toTokenDialect =
   (combination: Readonly<Record<string, string>>): Change =>
   (request) => {
     const { form = [], headers, ...plain } = toDialect(combination)(request);
+    const { accept: _, ...others } = headers;
+    const ofAnyType = plain.isAnonymous ? others : { ...others, accept: '*/*' };
     return {
       ...plain,
       form: combination['form'] === REVERSED ? [...form].reverse() : form,
       isPercentEncoded: combination['form'] === ENCODED,
       headers: {
-        ...headers,
+        ...(combination['Accept'] === ANY_TYPE ? ofAnyType : headers),
         'content-type': combination['type']!,
-        ...(combination['Accept'] === ANY_TYPE ? { accept: '*/*' } : {}),
       },
     };
   };
