@@ -334,6 +334,12 @@ test(
       }),
       // From a browser: what Spring is told of origins may contradict itself.
       sent({ ...valid, headers: { ...valid.headers, origin: 'https://example.com' } }),
+      // As scripts send it: without the headers of usual clients, and with a type of a body that is not there.
+      sent({
+        ...valid,
+        isAnonymous: true,
+        headers: { ...kit.target.headers, 'content-type': 'application/json' },
+      }),
       // Half of the length that servers usually admit, but some admit less; and a letter that is not ASCII.
       async () => kit.send({ ...valid, authorization: header, suspicious: true }),
       async () => sendOddHeaders(kit, valid),

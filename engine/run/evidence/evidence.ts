@@ -80,10 +80,10 @@ const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
   `${requestId} at ${new Date(startedAtMs).toISOString()}`;
 
 /** Headers that only this request has. */
-const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, string][] =>
+const furtherHeaders = ({ headers, form, body }: RequestOut, target: Target): [string, string][] =>
   Object.entries(headers).filter(
     ([name, value]) =>
-      name !== 'content-type' &&
+      !(name === 'content-type' && (form ?? body) !== undefined) &&
       `${name}: ${value}` !== 'accept: application/json' &&
       !(name in target.headers),
   );

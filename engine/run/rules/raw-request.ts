@@ -46,7 +46,6 @@ export function oddQueries(): string[] {
     `${rawQuery(valid)}&from%5B%5D=x&to%5By%5D=z&pageSize%5B%5D=7&from_id%5B%5D=1`,
     rawQuery({ ...valid, from: `2026-03-01T00:00:00.${'1'.repeat(40)}Z` }),
     rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
-    rawQuery({ ...valid, pageSize: '-99999999999999999999' }),
     rawQuery({ ...valid, from: '0000-01-01T00:00:00Z' }),
     rawQuery({ ...valid, from: encodeURIComponent('2026-03-01T00:00:00-00:00') }),
     rawQuery({ ...valid, from: encodeURIComponent('0001-01-01T00:00:00+18:00') }),
