@@ -203,6 +203,7 @@ export const restErrors: readonly Fault[] = [
     'an X-Request-Id that is no UUID is 500': withHeaderLike('x-request-id', /^.{1,35}$/),
     'a User-Agent beyond 255 characters is 500': withHeaderLike('user-agent', /.{256}/),
     'a Referer beyond 255 characters is 500': withHeaderLike('referer', /.{256}/),
+    'an Origin of null is 500': withHeaderLike('origin', /^null$/),
     'a language without a tag is 500': withHeaderLike('accept-language', /^;/),
     'a cookie without a name is 500': withHeaderLike('cookie', /(^|;)\s*=/),
     'a traceparent of two parts is 500': withHeaderLike('traceparent', /^[^-]*-[^-]*$/),
