@@ -56,7 +56,8 @@ export function oddQueries(): string[] {
     `${rawQuery(valid)}&to=${valid.to}`,
     `${rawQuery(valid)}&pageSize=10&pageSize=20`,
     `${rawQuery(valid)}&from_id=1&from_id=2`,
-    `${rawQuery(valid)}&&=&%20`,
+    // Names that libraries for pages read by themselves, such as Spring's Pageable.
+    `${rawQuery(valid)}&sort=x&page=-1&size=x&offset=-1&limit=x&cursor=x&&=&%20`,
     '', // some servers read no query as null
     `?${'&'.repeat(500)}`,
     `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
