@@ -59,7 +59,7 @@ export function oddQueries(): string[] {
     // Names that libraries for pages read by themselves, such as Spring's Pageable.
     `${rawQuery(valid)}&sort=x&page=-1&size=x&offset=-1&limit=x&cursor=x&&=&%20`,
     '', // some servers read no query as null
-    `?${'&'.repeat(500)}`,
+    `?from&to&pageSize&from_id${'&'.repeat(500)}`, // Rack reads a name without = as nil
     `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
   ];
 }
