@@ -5,6 +5,7 @@ import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
   authenticating,
+  both,
   header,
   html,
   invalidClient,
@@ -18,7 +19,7 @@ import {
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, basicOf, payloadOf } from './bearer.ts';
+import { authorizationOf, basicOf, payloadOf, tokenOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, theme, type Fault } from './fault.ts';
 import { anyClient, anySecret, asForm, field, fieldOf, first, forms, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
@@ -103,6 +104,13 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
+    'an access token in Authorization replaces the client_secret': both(
+      anySecret((shown) => shown === 'not needed'),
+      forms(
+        (form) => form.set('client_secret', form.get('client_secret') ?? ['not needed']),
+        (request) => payloadOf(tokenOf(request)) !== undefined,
+      ),
+    ),
     'a request without credentials gets a token of the first client': firstClientWhere(
       (form) => !form.has('client_id') && !form.has('client_secret'),
     ),
