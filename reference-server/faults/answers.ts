@@ -34,7 +34,11 @@ const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
 
 const gzipped = (page: ServiceAnswer, octetsLost = 0): ServiceAnswer => {
   const body = gzipSync(String(page.body));
-  return withHeader({ ...page, body: body.subarray(0, body.length - octetsLost) }, 'content-encoding', 'gzip');
+  return withHeader(
+    { ...page, body: body.subarray(0, body.length - octetsLost) },
+    'content-encoding',
+    'gzip',
+  );
 };
 
 const acceptsGzip = ({ headers }: ServiceRequest): boolean =>

@@ -283,7 +283,9 @@ export const tokenErrorFaults: readonly Fault[] = [
       const hasNoColon = basicOf(request)?.includes(':') === false;
       return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
     }),
-    'a JSON body of null is 500': crashing((_, request) => isJson(request) && String(request.body) === 'null'),
+    'a JSON body of null is 500': crashing(
+      (_, request) => isJson(request) && String(request.body) === 'null',
+    ),
     'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
