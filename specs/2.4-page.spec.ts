@@ -4,8 +4,11 @@ import { pageOf } from '../engine/client/page.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { repeatMismatch } from '../engine/run/walk/snapshot.ts';
-import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import { pagesOfEverySize, walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
+
+/** Of the largest page size almost; no other check requests it, so that no cache holds the page. */
+const COMPRESSED_SIZE = 997;
 
 test(
   'pages of several sizes have items and links',
@@ -21,18 +24,19 @@ test(
 
 test(
   'a compressed page holds what the plain one holds',
-  about('4.2-repeatable', { access: 'reads', isSupplement: true }),
+  about(['4.2-repeatable', '2.4-items'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    const { densestSlice } = await sampleDataOf(kit);
-    const query = { ...windowOf(densestSlice), pageSize: densestSlice.length };
+    const { window } = await sampleDataOf(kit);
+    // Beyond the buffer of a compressor. Compressed first: a cache may serve that to clients that accept no gzip.
+    const query = { ...window, pageSize: Math.min(COMPRESSED_SIZE, kit.knowledge.pageSize) };
     await kit.checkAll(
       '4.2-repeatable',
       'compressed',
       async () => {
-        const plain = await kit.page(query);
-        const { request } = plain;
+        const request = kit.request(await kit.tenantOf(), query);
         const headers = { ...request.headers, 'accept-encoding': 'gzip' };
         const compressed = await kit.send({ ...request, headers });
+        const plain = await kit.page(query);
         if (compressed.status !== 200 || !Array.isArray(pageOf(compressed).items))
           return {
             ...differs(
@@ -41,7 +45,7 @@ test(
             ),
             exchange: compressed,
           };
-        return repeatMismatch(kit, plain, compressed);
+        return repeatMismatch(kit, compressed, plain);
       },
       { needsAgain: true },
     );

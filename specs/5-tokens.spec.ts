@@ -18,6 +18,9 @@ import { integerOf, member } from '../engine/client/json.ts';
 import { claimsOf, readToken, type Token } from '../engine/client/token.ts';
 import { SOME_WINDOW } from '../engine/client/page.ts';
 import { UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sayToken } from '../engine/checks/token.ts';
+import { formEncode } from '../engine/client/transport.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import {
@@ -27,6 +30,7 @@ import {
   secondsLeft,
   tokenHeader,
 } from '../engine/run/observers/valid-token.ts';
+import { tokenRequestOf } from '../engine/run/rules/raw-request.ts';
 import { expiredUnauthenticated, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -94,6 +98,20 @@ function alteredBearers(token: string): Authorization[] {
     .filter(([, ...parts]) => parts.map(({ text }) => text).join('.') !== token)
     .map(([label, ...parts]) => ({ ...bearerOf(parts, label), isAlone: label === OTHER_CASE }));
 }
+
+/** There is no refresh token (rule 5): only the client's secret yields a new token. */
+test(
+  'no token: an access token in place of the client_secret',
+  about('7.1-invalid_request-missing', { needs: 'token', access: 'guesses', isSupplement: true }),
+  async ({ kit }) => {
+    const token = await kit.token();
+    const form = kit.client.validForm('primary').filter(([name]) => name !== 'client_secret');
+    const request = tokenRequestOf(kit, formEncode(form));
+    const exchange = await kit.send({ ...request, authorization: tokenHeader(token, 'of primary') });
+    const judge: Judge = (answer) => readToken(answer) && differs('400 invalid_request', sayToken(answer));
+    kit.check('7.1-invalid_request-missing', exchange, judge, 'a token in place of the secret');
+  },
+);
 
 const askWith = async (kit: Kit, token: Token, label: string): Promise<Exchange> =>
   kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, tokenHeader(token, label)));

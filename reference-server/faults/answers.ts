@@ -1,12 +1,14 @@
 /** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
 import { gzipSync } from 'node:zlib';
-import type { ServiceRequest } from '../http/http.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
   eachText,
   header,
+  isScreenings,
   isTokenRequest,
   jsonBody,
+  middleware,
   withRequestValue,
   nextOf,
   pages,
@@ -29,6 +31,15 @@ const inLatin1 = (text: string): Buffer =>
 
 const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
   onPages((page) => ({ ...page, body: alter(String(page.body)) }));
+
+const gzipped = (page: ServiceAnswer, octetsLost = 0): ServiceAnswer => {
+  const body = gzipSync(String(page.body));
+  return withHeader(
+    { ...page, body: body.subarray(0, body.length - octetsLost) },
+    'content-encoding',
+    'gzip',
+  );
+};
 
 const acceptsGzip = ({ headers }: ServiceRequest): boolean =>
   headers['accept-encoding']?.includes('gzip') === true;
@@ -63,9 +74,24 @@ export const answered: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-repeatable': /the same page for Accept-Encoding: gzip/ })({
-    'compressed pages are truncated': onPages((page, _, request) => {
-      const body = gzipSync(String(page.body)).subarray(0, -20);
-      return acceptsGzip(request) ? withHeader({ ...page, body }, 'content-encoding', 'gzip') : page;
+    'compressed pages are truncated': onPages((page, _, request) =>
+      acceptsGzip(request) ? gzipped(page, 20) : page,
+    ),
+    'compressed pages of more than 32 kB are truncated': onPages((page, _, request) =>
+      acceptsGzip(request) ? gzipped(page, String(page.body).length > 32_768 ? 20 : 0) : page,
+    ),
+  }),
+  ...fails({ '2.4-items': /items: an array/ })({
+    'a cache serves what it compressed to clients that accept no gzip': middleware(() => {
+      const kept = new Map<string, ServiceAnswer['body']>();
+      return async (request, next) => {
+        const answer = await next(request);
+        if (!isScreenings(request) || answer.status !== 200) return answer;
+        if (!acceptsGzip(request)) return { ...answer, body: kept.get(request.path) ?? answer.body };
+        const compressed = gzipped(answer);
+        kept.set(request.path, compressed.body);
+        return compressed;
+      };
     }),
   }),
   ...fails({ '5-no-echo': /no answer with the client_secret.*the body/ })({

@@ -174,6 +174,9 @@ export const bypasses: readonly Fault[] = [
       200,
     ),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
+    'compares the first and the last group of a tenant': tenantsLike((shown, own) =>
+      [0, -1].every((place) => shown.split('-').at(place) === own.split('-').at(place)),
+    ),
     'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
       shown.includes(own),
     ),

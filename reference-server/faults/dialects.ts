@@ -1,7 +1,16 @@
 /** Servers that understand only one client's way to write a request, or that only one kind of client finds broken. */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceRequest } from '../http/http.ts';
-import { answering, refusals, onPages, tokenAnswers, accepting, withHeader } from '../run/alter.ts';
+import {
+  answering,
+  jsonBody,
+  refusal,
+  refusals,
+  onPages,
+  tokenAnswers,
+  accepting,
+  withHeader,
+} from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
 import { refusing } from './forms.ts';
@@ -38,6 +47,11 @@ export const dialects: readonly Fault[] = [
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
     ),
   }),
+  ...fails({ '4.2-success': /200.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a page for Accept-Language: * is 500': onPages((page, _, { headers }) =>
+      headers['accept-language'] === '*' ? refusal('500 internal_error') : page,
+    ),
+  }),
   ...failsLater({ '2.4-utf8': /encoding that Accept-Encoding names/ })({
     'pages are compressed with gzip for every Accept-Encoding': onPages((page) =>
       withHeader({ ...page, body: gzipSync(String(page.body)) }, 'content-encoding', 'gzip'),
@@ -46,6 +60,16 @@ export const dialects: readonly Fault[] = [
   ...fails({ '7.2-body': /JSON body/ })({
     'a 400 in br without Content-Encoding': refusals([400], (answer, request) =>
       accepts(request, 'br') ? { ...answer, body: brotliCompressSync(String(answer.body)) } : answer,
+    ),
+  }),
+  ...fails({ '7.2-body': /JSON body with.*\u0131/ })({
+    'codes are names in capitals, in the small letters of Accept-Language': refusals(
+      [400],
+      (answer, { headers }) => {
+        const [language = 'en'] = /^[a-z]{2}/.exec(headers['accept-language'] ?? '') ?? [];
+        const inSmall = (code: string): string => code.toUpperCase().toLocaleLowerCase(language);
+        return jsonBody((error) => ({ ...error, code: inSmall(String(error['code'])) }))(answer);
+      },
     ),
   }),
   ...fails({ '4.1-success': /token/ })({
@@ -70,6 +94,12 @@ export const dialects: readonly Fault[] = [
       refusing('400 invalid_request', (_, { isHttp2 }) => isHttp2 === true),
     ),
   }),
+  ...fails({ '4.1-success': /200 with a token.*406/ })({
+    'a token request without Accept is 406': refusing(
+      '406 not_acceptable',
+      (_, { headers }) => headers['accept'] === undefined,
+    ),
+  }),
   ...fails({ '4.1-success': /Content-Type: .*charset/ })({
     'a content type with a charset is no form': refusing(
       '400 invalid_request',
@@ -82,8 +112,8 @@ export const dialects: readonly Fault[] = [
     ),
   }),
   ...failsLater({ '2.3-object-stable': /temperature/ })({
-    'decimals have a comma for Accept-Language: de': onPages((page, _, { headers }) =>
-      headers['accept-language']?.startsWith('de')
+    'decimals have a comma for Accept-Language: tr': onPages((page, _, { headers }) =>
+      headers['accept-language']?.startsWith('tr')
         ? { ...page, body: String(page.body).replace(/"temperature":(\d+)\.(\d+)/g, '"temperature":"$1,$2"') }
         : page,
     ),

@@ -5,7 +5,7 @@ import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/htt
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { both, eachText, isScreenings, middleware, requests, withoutBody } from '../run/alter.ts';
+import { both, eachText, isScreenings, middleware, queryOf, requests, withoutBody } from '../run/alter.ts';
 import { theme, type Fault } from './fault.ts';
 import { screening, withAdded } from './rows.ts';
 
@@ -94,7 +94,12 @@ export const readOnly: readonly Fault[] = [
       (held, _, request) => held.delete(idOf(request) ?? '') && withoutBody(204),
     ),
     'DELETE of the collection deletes all screenings, with a 404': writable('DELETE', (held, _, { path }) => {
-      if (path.endsWith('/screenings')) held.clear();
+      if (/\/screenings(\?|$)/.test(path)) held.clear();
+    }),
+    'DELETE of a window deletes its screenings': writable('DELETE', (held, _, request) => {
+      if (!queryOf(request).has('from')) return false;
+      held.clear();
+      return withoutBody(204);
     }),
   }),
   ...fails({ '1-read-only': /with other values/ })({

@@ -5,6 +5,7 @@ import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
   authenticating,
+  both,
   header,
   html,
   invalidClient,
@@ -18,8 +19,8 @@ import {
 } from '../run/alter.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, basicOf, payloadOf } from './bearer.ts';
-import { TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
+import { authorizationOf, basicOf, payloadOf, tokenOf } from './bearer.ts';
+import { TOKEN_CLAIMS, TOKEN_REFUSALS, theme, type Fault } from './fault.ts';
 import { anyClient, anySecret, asForm, field, fieldOf, first, forms, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
@@ -103,6 +104,13 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
+    'an access token in Authorization replaces the client_secret': both(
+      anySecret((shown) => shown === 'not needed'),
+      forms(
+        (form) => form.set('client_secret', form.get('client_secret') ?? ['not needed']),
+        (request) => payloadOf(tokenOf(request)) !== undefined,
+      ),
+    ),
     'a request without credentials gets a token of the first client': firstClientWhere(
       (form) => !form.has('client_id') && !form.has('client_secret'),
     ),
@@ -150,7 +158,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'compares the first 16 characters of secrets': anySecret(
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
-    'accepts a secret with a prefix': full(anySecret((shown, real) => shown.endsWith(real))),
+    'accepts a secret with a prefix': anySecret((shown, real) => shown.endsWith(real)),
     'a client_secret in Basic is not compared': uncomparedInBasic(),
     'an empty client_secret in Basic is not compared': uncomparedInBasic(/^$/),
     'trims blanks around a client_secret': single('client_secret', (secret) => secret.trim()),
@@ -268,11 +276,16 @@ export const tokenErrorFaults: readonly Fault[] = [
     'Basic that is no Base64 is 500': crashing((_, request) =>
       /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
+    'Basic that is no UTF-8 is 500': crashing((_, request) => basicOf(request)?.includes('\ufffd') === true),
+    'a scope beyond 255 characters is 500': crashingAt('scope', /.{256}/s),
     'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
     'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
       const hasNoColon = basicOf(request)?.includes(':') === false;
       return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
     }),
+    'a JSON body of null is 500': crashing(
+      (_, request) => isJson(request) && String(request.body) === 'null',
+    ),
     'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),

@@ -86,6 +86,8 @@ const FURTHER: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   cookie: 'consent=all',
+  // Node's fetch sends it; where a combination has a level of Accept-Language, that one replaces it.
+  'accept-language': '*',
 };
 
 const withoutFurther: Change = (request) => ({
@@ -149,7 +151,8 @@ export const DIALECTS: readonly Dialect[] = [
     name: 'Accept-Language',
     ...headerLevels('accept-language', {
       'no Accept-Language': undefined,
-      'Accept-Language: de-DE': 'de-DE, de;q=0.9',
+      // Its decimals have a comma, and the small letter of I is not i.
+      'Accept-Language: tr-TR': 'tr-TR, tr;q=0.9',
       // This locale has its own digits and calendar.
       'Accept-Language: ar-SA': 'ar-SA',
     }),
@@ -178,7 +181,7 @@ export const toDialect =
 const FORM = 'application/x-www-form-urlencoded';
 const REVERSED = 'fields in reverse';
 const ENCODED = 'unreserved characters percent-encoded';
-const ANY_TYPE = 'Accept: */*';
+const ANY_TYPE = 'Accept: */*, or none without own headers';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
 export async function tokenFactorsOn(client: Client): Promise<Factors> {
@@ -186,7 +189,7 @@ export async function tokenFactorsOn(client: Client): Promise<Factors> {
   const dialects = DIALECTS.filter(({ name }) => name !== 'query' && !(noProtocol && name === PROTOCOL));
   return {
     ...Object.fromEntries(dialects.map(({ name, levels }) => [name, Object.keys(levels)])),
-    // No Accept header is documented for this endpoint; curl sends this one.
+    // No Accept header is documented for this endpoint; curl accepts any type, and others send none.
     Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
     form: ['fields as documented', REVERSED, ENCODED],
     type: [FORM, `${FORM}; charset=UTF-8`, `${FORM};charset=utf-8`],
@@ -198,14 +201,15 @@ export const toTokenDialect =
   (combination: Readonly<Record<string, string>>): Change =>
   (request) => {
     const { form = [], headers, ...plain } = toDialect(combination)(request);
+    const { accept: _, ...others } = headers;
+    const ofAnyType = plain.isAnonymous ? others : { ...others, accept: '*/*' };
     return {
       ...plain,
       form: combination['form'] === REVERSED ? [...form].reverse() : form,
       isPercentEncoded: combination['form'] === ENCODED,
       headers: {
-        ...headers,
+        ...(combination['Accept'] === ANY_TYPE ? ofAnyType : headers),
         'content-type': combination['type']!,
-        ...(combination['Accept'] === ANY_TYPE ? { accept: '*/*' } : {}),
       },
     };
   };

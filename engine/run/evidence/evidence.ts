@@ -80,13 +80,17 @@ const loggedAs = ({ requestId, startedAtMs }: Exchange): string =>
   `${requestId} at ${new Date(startedAtMs).toISOString()}`;
 
 /** Headers that only this request has. */
-const furtherHeaders = ({ headers }: RequestOut, target: Target): [string, string][] =>
+const furtherHeaders = ({ headers, form, body }: RequestOut, target: Target): [string, string][] =>
   Object.entries(headers).filter(
     ([name, value]) =>
-      name !== 'content-type' &&
+      !(name === 'content-type' && (form ?? body) !== undefined) &&
       `${name}: ${value}` !== 'accept: application/json' &&
       !(name in target.headers),
   );
+
+/** Recorded requests may name none of their headers. */
+const lacksAccept = ({ isAnonymous, headers }: RequestOut): boolean =>
+  isAnonymous === true && headers['accept'] === undefined;
 
 function requestLine(request: RequestOut, { target, redact }: Wording): string {
   const as =
@@ -102,6 +106,7 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
     ...furtherHeaders(request, target).map(([name, value]) => `, ${name}: ${value}`),
     ...(request.headerNames ? [`, header names ${request.headerNames}`] : []),
     ...(request.isAnonymous ? [', no User-Agent, no X-Request-Id'] : []),
+    ...(lacksAccept(request) ? [', no Accept'] : []),
     ...(request.isPercentEncoded ? [', unreserved characters percent-encoded'] : []),
     ...(request.isChunked ? [', in chunks'] : []),
     ...(request.isHttp2 ? [', over HTTP/2'] : []),
@@ -152,6 +157,7 @@ function curlOf(request: RequestOut, { target, redact }: Wording): string {
     parts.push(`-H "${named('Authorization')}: ${value}"`);
   }
   if (request.isAnonymous) parts.push("-A ''");
+  if (lacksAccept(request)) parts.push("-H 'Accept:'");
   if (request.isHttp2) parts.push('--http2');
   if (request.isChunked) parts.push("-H 'Transfer-Encoding: chunked'");
   parts.push(...targetOptions(target));

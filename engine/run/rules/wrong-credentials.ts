@@ -76,8 +76,8 @@ export function wrongSecrets({ clients }: Target): Guess[] {
   const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
   const kinds: ((secret: string) => string)[] = [
     ofSameShape,
-    // bcrypt takes 72 octets, and some libraries fail on more.
-    (secret) => `${secret}${'x'.repeat(72)}`,
+    // Begins and ends with the right one. bcrypt takes 72 octets, and some libraries fail on more.
+    (secret) => `${secret}${'x'.repeat(72)}${secret}`,
     (secret) => secret.slice(0, -1),
     swapCase,
     (secret) => `${secret} `,
