@@ -60,9 +60,9 @@ export function simulatePolls(
 }
 
 /**
- * Serves the polls page after page, with exponential service times of mean pageMs. A token request follows a poll;
- * back-fills request pages until the last poll. Returns the latencies of the polls in their order, and of their pages and
- * those of the back-fills.
+ * Serves the polls, which are in the order of time, page after page, with exponential service times of mean pageMs. A
+ * token request follows a poll; back-fills request pages until the last poll. Returns the latencies of the polls in their
+ * order, and of their pages and those of the back-fills.
  */
 export function servePolls(
   workers: number,
@@ -72,10 +72,7 @@ export function servePolls(
   random: () => number,
 ) {
   const queue = new WorkQueue(workers);
-  const arrivals = polls
-    .map(({ atMs, pages }, poll) => ({ atMs, poll, pages }))
-    .sort((a, b) => a.atMs - b.atMs);
-  const [startMs, endMs] = [arrivals[0]?.atMs ?? 0, arrivals.at(-1)?.atMs ?? 0];
+  const [startMs, endMs] = [polls[0]?.atMs ?? 0, polls.at(-1)?.atMs ?? 0];
   const served = {
     pollMs: new Float64Array(polls.length),
     pageMs: [] as number[],
@@ -84,8 +81,8 @@ export function servePolls(
   // The next page of polls and back-fills in progress, in descending order of time.
   const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: Infinity }));
   for (let next = 0; ;) {
-    const [arrival, page] = [arrivals[next], open.at(-1)];
-    const one = arrival && !(page && page.atMs < arrival.atMs) ? arrivals[next++] : open.pop();
+    const [arrival, page] = [polls[next], open.at(-1)];
+    const one = arrival && !(page && page.atMs < arrival.atMs) ? { ...arrival, poll: next++ } : open.pop();
     if (!one) return served;
     const { atMs, poll, pages } = one;
     const price = poll < 0 ? backfillWork : pagePrice;
