@@ -3,7 +3,7 @@
  * predicts which share of the requests is rejected just below it and far above it.
  */
 import { confirmedUnless, ordered } from './figures.ts';
-import type { Figure, HowToRun, Prediction, Quota, SearchSettings, secondsOf, StepRun } from './figures.ts';
+import type { Figure, Prediction, Quota, RunStep, SearchSettings, secondsOf } from './figures.ts';
 import { poissonArrivals } from './random.ts';
 import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
@@ -239,8 +239,6 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
 
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 
-type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
-
 /** The quota; or, if a higher rate than the quota is admitted unless requests are rejected, the length of the ban. */
 interface Confirmed {
   readonly figure?: Figure;
@@ -264,7 +262,7 @@ function banOf(sent: readonly Decision[]): number | undefined {
  */
 export async function confirmQuota(
   { confirmSeconds, stepSeconds, maxRate, slo }: SearchSettings & ReturnType<typeof secondsOf>,
-  offer: Offer,
+  offer: RunStep,
   left: () => number,
   first: Step,
   samples: readonly Sample[],
