@@ -34,16 +34,14 @@ export async function findK6(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Returns the path of k6; installs it if it is missing. Throws a UsageError that says how to install it. */
+/**
+ * Returns the path of k6; if it is missing, installs it into the cache, with Go or with a container engine. Throws a
+ * UsageError that says how to install it.
+ */
 export async function ensureK6(tell: (line: string) => void): Promise<string> {
   const found = await findK6();
   if (found) return found;
   tell(`k6 ${K6_VERSION} is installed once; a build with Go takes a minute or two`);
-  return installK6();
-}
-
-/** Installs k6 into the cache, with Go or with a container engine. Throws a UsageError that says how to install it. */
-async function installK6(): Promise<string> {
   await using scratch = await temporaryFolder('screenings-k6');
   const got = (await buildWithGo(scratch.path)) ?? (await takeFromImage(scratch.path));
   if (!got) throw new UsageError(K6_HELP);
