@@ -14,6 +14,8 @@ export interface Token {
   readonly renewAtMs: number;
 }
 
+/** Headers of the target file; they may contain secrets, so they come from the environment. */
+const EXTRA_HEADERS = JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
 const MARGIN_MS = 60_000;
 const MAX_RETRY_MS = 120_000;
 
@@ -48,7 +50,7 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
     `${config.authUrl}/oauth/token`,
     { ...form, scope: 'screenings.read' },
     {
-      headers: extraHeaders(),
+      headers: EXTRA_HEADERS,
       timeout: `${config.timeoutSeconds}s`,
       tags: { name: 'token' },
       responseType: 'text',
@@ -211,7 +213,7 @@ export class Client {
   #paramsOf({ page, pageSize }: PageRequest, isJudged: boolean): RefinedParams<'text'> {
     return (this.#params[`${page} ${pageSize} ${isJudged}`] ??= {
       headers: {
-        ...extraHeaders(),
+        ...EXTRA_HEADERS,
         Authorization: `Bearer ${this.#token.value}`,
         Accept: 'application/json',
       },
@@ -285,11 +287,4 @@ export class Client {
       .flatMap((token) => [token, encodeURIComponent(token)])
       .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
   }
-}
-
-let headers: Record<string, string> | undefined;
-/** Headers of the target file; they may contain secrets, so they come from the environment. */
-function extraHeaders(): Record<string, string> {
-  headers ??= JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
-  return headers;
 }
