@@ -1,7 +1,7 @@
 /** Tests the estimators against simulated targets with known parameters, in virtual time. */
 import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
-import { SLO } from '../zoo/capacities.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
 import { recoveryOf } from '../scenarios/arrivals.ts';

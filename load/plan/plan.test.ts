@@ -5,10 +5,11 @@ import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, workOf } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
 import { poissonArrivals, randomSource } from '../estimate/random.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { carried, summaryLines } from '../scenarios/tenants.ts';
-import { OPTIONS } from '../zoo/setting.ts';
+import { OPTIONS, SETTINGS } from '../zoo/setting.ts';
 import { servePolls, simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
@@ -182,18 +183,11 @@ test('computes the time to catch up after an outage', () => {
 const figure = (more: Partial<CapacityFigure>): CapacityFigure => ({
   ...{ requestsPerSecond: 100, interval: [95, 105], limitedBy: 'saturation', basis: 'bisection' },
   ...{ confirmed: true, gotFaster: false, watchedSeconds: 300, samples: 9000, steps: [], clients: 1 },
-  slo: { p99Ms: 500, errorRate: 0.001 },
+  slo: SLO,
   ...more,
 });
 const QUOTA = { perSecond: 100, error: 0.05, settled: true, releases: 3 };
-const LOAD = {
-  slo: { p99Ms: 500, errorRate: 0.001 },
-  pageSize: 100,
-  seed: 1,
-  timeoutSeconds: 10,
-  maxVUs: 2000,
-};
-const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: LOAD.slo };
+const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: SLO };
 const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
 
 test('takes a figure for what it is: a capacity, a quota or a lower bound', () => {
@@ -242,7 +236,7 @@ async function carriedTenants() {
     return { samples, run: { records: backfillMs.map((ms) => ({ ...page, ms })) } as unknown as K6Run };
   };
   const { signal } = new AbortController();
-  const session = { settings: LOAD, tell: () => {}, tryArrivals, signal };
+  const session = { settings: SETTINGS, tell: () => {}, tryArrivals, signal };
   const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
   return { alone: await carried(session, options, 0), beside: await carried(session, options, 1) };
 }

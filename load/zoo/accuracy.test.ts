@@ -13,6 +13,7 @@ import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
 import { bisect } from '../estimate/numbers.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import { LATE_SHARE, STEP } from '../estimate/step.ts';
 import { server, simulatedCapacity } from './targets.ts';
 
@@ -41,7 +42,6 @@ function shareLaterThan(seconds: number, rate: number, workers: number, each: nu
 
 const ERLANG = 'the simulated capacity of a queue is that of the Erlang C formula';
 test(ERLANG, byTurns(ERLANG), () => {
-  const slo = { p99Ms: 500, errorRate: 0.001 };
   for (const [workers, saturation] of [
     [1, 120],
     [3, 220],
@@ -52,7 +52,7 @@ test(ERLANG, byTurns(ERLANG), () => {
       serviceMs: (workers * 1000) / saturation,
       distribution: 'exponential',
     } as const;
-    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, slo);
+    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, SLO);
     const each = saturation / workers;
     const [truth] = bisect(saturation, 40, (rate) => shareLaterThan(0.5, rate, workers, each) < LATE_SHARE);
     expect(Math.abs(found / truth - 1), `${workers} workers: ${found}, not ${truth}`).toBeLessThan(0.03);

@@ -4,6 +4,7 @@ import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts
 import { createLimiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
+import { PROBE } from '../scenarios/flags.ts';
 import * as zoo from './targets.ts';
 
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
@@ -57,7 +58,6 @@ function readVirtually(target: zoo.VirtualTarget, full: zoo.VirtualTarget, { rtt
   };
 }
 
-const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
 const TOLERANCE = 0.05;
 
 type FigureName = 'limit' | 'windowSeconds' | 'burst' | 'ratePerSecond' | 'longRunPerSecond' | 'heldBack';
@@ -294,7 +294,7 @@ const family =
 
 async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
   const target = zoo.server(behaviour, seed);
-  const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
+  const found = identifyLimiter(probeVirtually(target, net, PROBE, seed));
   const fullPages = isComparable(found)
     ? await compareFullPages(
         readVirtually(target, full ? zoo.server(full) : target, net),
