@@ -4,7 +4,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Found } from '../estimate/figures.ts';
-import { bisect, linesOf, median } from '../estimate/numbers.ts';
+import { bisect, linesOf } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
 import {
@@ -110,7 +110,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 /** Why the measured figures are unreliable. */
 export const objections = (
   result: LoadResult,
-  figures: Readonly<Record<string, Confirmed | undefined>>,
+  figures: Readonly<Record<string, Pick<Found, 'confirmed' | 'unconfirmed'> | undefined>>,
 ): string[] =>
   linesOf(
     ...Object.entries(figures).map(
@@ -121,8 +121,6 @@ export const objections = (
     !result.conformant &&
       `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
   );
-
-type Confirmed = Pick<Found, 'confirmed' | 'unconfirmed'>;
 
 /** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;
@@ -207,10 +205,9 @@ const idleMs = (steps: CapacityFigure['steps']): number =>
 
 /** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {
-  const { tables } = await readResult(file, scenario);
-  const ms = median((tables?.['time'] ?? []).map((row) => Number(row['p50Ms'])));
-  if (!(ms > 0)) throw new UsageError(`${file}: contains no latencies`);
-  return ms;
+  const { latency } = await readResult(file, scenario);
+  if (!latency) throw new UsageError(`${file}: contains no latencies`);
+  return latency.p50Ms;
 }
 
 async function readResult(file: string, ...scenarios: string[]): Promise<LoadResult> {
