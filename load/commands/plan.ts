@@ -205,9 +205,9 @@ const idleMs = (steps: CapacityFigure['steps']): number =>
 
 /** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {
-  const { latency } = await readResult(file, scenario);
-  if (!latency) throw new UsageError(`${file}: contains no latencies`);
-  return latency.p50Ms;
+  const { latency: { p50Ms: ms } = { p50Ms: 0 } } = await readResult(file, scenario);
+  if (!(ms > 0)) throw new UsageError(`${file}: contains no latencies`);
+  return ms;
 }
 
 async function readResult(file: string, ...scenarios: string[]): Promise<LoadResult> {
