@@ -1,4 +1,5 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
+import { lowerBound } from '../../engine/data/oracle.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import { type Assumptions, meanPages, pagesAtMost, pagesOfPolls } from './demand.ts';
@@ -120,11 +121,6 @@ export class WorkQueue {
 
 /** Inserts into a list in descending order of time, so that the next one is popped. */
 export function insertDescending<Event extends { readonly atMs: number }>(list: Event[], event: Event): void {
-  let [from, to] = [0, list.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (list[middle]!.atMs < event.atMs) to = middle;
-    else from = middle + 1;
-  }
-  list.splice(from, 0, event);
+  const index = lowerBound(list, ({ atMs }) => atMs < event.atMs);
+  list.splice(index, 0, event);
 }
