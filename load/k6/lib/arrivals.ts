@@ -4,7 +4,7 @@ import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import { clientOf, type SetupData } from './setup.ts';
+import { clientOfVu, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
@@ -120,15 +120,13 @@ export type StartPage = (data: SetupData, draw: () => number, client: Client) =>
 /** Number of pages that a VU reads before it starts another traversal. */
 const WALK_PAGES = 4;
 
-// Cached per VU, because reading k6's state costs more than the rest of an iteration.
-let client: Client | undefined;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
 export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
   const { dueAtMs, schedulerLagMs, draw } = request;
-  client ??= clientOf(config, data, exec.vu.idInTest % config.clients.length);
+  const client = clientOfVu(config, data);
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
       client.renew();
