@@ -58,7 +58,7 @@ export interface LoadResult {
   readonly requests: number;
   readonly tokenCalls: number;
   readonly pageSize: number;
-  readonly generator?: { readonly cpuShare?: number | undefined; readonly schedulerLagP99Ms?: number };
+  readonly generator?: { readonly cpuShare?: number | undefined };
   readonly seconds?: number;
   readonly latency?: Latency;
   readonly thresholds?: Readonly<Record<string, boolean>>;

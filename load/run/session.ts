@@ -52,7 +52,6 @@ export class Session {
   requests = 0;
   tokenCalls = 0;
   cpuShare: number | undefined;
-  schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
   #seed: number;
   #latencyMs = INITIAL_LATENCY_MS;
@@ -163,7 +162,6 @@ export class Session {
       const run = await this.run(script, config);
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
       const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
-      this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
       const done = { samples, run };
       if (run.isHopeless) return done;
 

@@ -77,16 +77,8 @@ const WITHOUT_DEFAULT = {
     (one: string, all: readonly string[] = []): readonly string[] => [...all, one],
   ],
   at: ['--at <rate>', 'check one rate for three minutes (yes, no or undecided) instead', above0],
-  maxRequests: [
-    '--max-requests <n>',
-    `maximum number of requests of the probe; default ${PROBE.maxRequests}`,
-    whole,
-  ],
-  maxSeconds: [
-    '--max-seconds <n>',
-    `maximum duration of the probe in seconds; default ${PROBE.maxSeconds}`,
-    above0,
-  ],
+  maxRequests: ['--max-requests <n>', `maximum requests of the probe; default ${PROBE.maxRequests}`, whole],
+  maxSeconds: ['--max-seconds <n>', `maximum seconds of the probe; default ${PROBE.maxSeconds}`, above0],
   kubernetes: ['--kubernetes <dir>', "write files for k6's operator instead of running", text],
   parallelism: ['--parallelism <n>', `number of runners on the cluster; default ${PARALLELISM}`, whole],
 } as const;
