@@ -69,6 +69,12 @@ test('capacity: reports none-found if the highest rate holds', async () => {
   expect(found).toMatchObject({ limitedBy: 'none-found', requestsPerSecond: 100, confirmed: true });
 });
 
+test('capacity: an SLO that allows 5 % of errors holds at 3 %', async () => {
+  const slo = { ...SLO, errorRate: 0.05 };
+  const found = await searchOf({ failing: { share: 0.03, status: 500 } }, { maxRate: 40, slo });
+  expect(found).toMatchObject({ requestsPerSecond: 40, confirmed: true });
+});
+
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
   const rest = zoo.server({ service: exponentialService(4, 20) }, 1);

@@ -74,10 +74,14 @@ export interface Step {
 /** Also a redirect, such as to the login page of a gateway: a page is answered with 200 (section 4.2). */
 export const failed = (status: number): boolean => status !== 200;
 
+/** Answers that count as late: failed ones too, unless the SLO allows more of them than may be late. */
+export const lateOf = (lateOrFailed: number, failures: number, { errorRate }: Slo): number =>
+  errorRate > LATE_SHARE ? lateOrFailed - failures : lateOrFailed;
+
 /** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
   if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
-  const verdict = shareVerdict(late, counted, LATE_SHARE);
+  const verdict = shareVerdict(lateOf(late, failures, slo), counted, LATE_SHARE);
   return verdict === 'holds' && failures > Math.max(1, slo.errorRate * counted) ? 'undecided' : verdict;
 }
 
