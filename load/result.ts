@@ -78,7 +78,8 @@ type Judged = Pick<LoadResult, 'void' | 'held' | 'conformant' | 'capacity' | 'te
 export function verdictOf({ void: why, held, conformant, capacity, tenants }: Judged) {
   if (why !== false) return ['Void', 'untested'] as const;
   if (!conformant) return ['Non-conformant under load', 'fail'] as const;
-  if ((capacity ?? tenants?.alone)?.confirmed === false) return ['Undecided', 'untested'] as const;
+  const figures = [capacity, capacity?.perServer, tenants?.alone, tenants?.beside];
+  if (figures.some((one) => one?.confirmed === false)) return ['Undecided', 'untested'] as const;
   return held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
 }
 
@@ -88,7 +89,7 @@ export function verdictText(result: Judged): string {
   return status === 'pass' ? 'held' : word.toUpperCase();
 }
 
-/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
+/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed figure. */
 export const exitStatus = (result: Judged): number =>
   ({ pass: EXIT.held, fail: EXIT.broken, untested: EXIT.void })[verdictOf(result)[1]];
 
