@@ -202,7 +202,7 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   expect((await load(flags)).status).toBe(3);
 });
 
-test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({ k6 }) => {
+test('paging: recognises OFFSET, compares with no failed page, and reports a truncated cursor', FULL, async ({ k6 }) => {
   const [first, last] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map((at) => Date.parse(at));
   const offset = middleware(() => async (request, next) => {
     const query = queryOf(request);
@@ -215,6 +215,14 @@ test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({
   const options = { ...OPTIONS, pageSize: 200, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
+  const isFirst = (query: URLSearchParams) =>
+    !query.has('from_id') && Date.parse(query.get('from')!) !== first;
+  const fails = middleware(() => async (request, next) =>
+    isFirst(queryOf(request)) ? json(503, {}) : next(request),
+  );
+  await using failing = await startSimulatedServer({ screenings: 6000, fault: fails });
+  const compared = paging.run(await openSession(k6, failing.target), options);
+  await expect(compared).rejects.toThrow('status 503');
   const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
   await using cut = await startSimulatedServer({ fault: cursor, screenings: 3000 });
   const session = await openSession(k6, cut.target);
