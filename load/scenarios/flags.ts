@@ -1,6 +1,6 @@
 /** The Scenario type, and the definitions of all flags, from which each scenario selects. */
 import { Option } from 'commander';
-import { matching, valueParser } from '../../engine/command-line.ts';
+import { matching, valueParser, wholeNumber } from '../../engine/command-line.ts';
 import { RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { ProbeLimits } from '../estimate/limiter-probe.ts';
@@ -18,11 +18,10 @@ const numberWhere = (expected: string, accepts: (value: number) => boolean): ((t
 
 export const above0 = numberWhere('a number above 0', (value) => value > 0);
 export const from0 = numberWhere('a number from 0', (value) => value >= 0);
-const isWhole = (value: number): boolean => Number.isInteger(value) && value > 0 && value < 1e9;
-export const whole = numberWhere('a whole number above 0', isWhole);
+export const whole = wholeNumber(1, 999_999_999);
 export const share = numberWhere('a share above 0, at most 1,', (value) => value > 0 && value <= 1);
 /** A page size that the API allows (section 8). */
-export const pageSize = numberWhere('1 to 1000', (value) => isWhole(value) && value <= 1000);
+export const pageSize = wholeNumber(1, 1000);
 /** `90`, `90s`, `5m` or `1h30m` in seconds. */
 export const duration = valueParser(
   'a duration such as 60s or 5m is expected.',
