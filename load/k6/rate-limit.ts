@@ -24,10 +24,7 @@ export const options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, {
-    findings: ['count<1'],
-    ...(config.records ? {} : { checks: ['rate>=1'] }),
-  }),
+  thresholds: thresholdsOf(config, { findings: ['count<1'], checks: ['rate>=1'] }),
   // Keeps connections open, so that a burst need not connect first.
   batch: 64,
   batchPerHost: 64,

@@ -20,10 +20,7 @@ export const options = {
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: thresholdsOf(config, {
-    ...served(config),
-    ...(config.records ? {} : { checks: ['rate>=1'] }),
-  }),
+  thresholds: thresholdsOf(config, { ...served(config), checks: ['rate>=1'] }),
 };
 
 export const setup = (): SetupData => runSetup(config);

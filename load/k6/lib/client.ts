@@ -267,24 +267,20 @@ export class Client {
   #record({ url, page }: PageRequest, { status, headers, body }: RefinedResponse<'text'>): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.config.outages)) return;
     const followed = page === 'next';
-    write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, (text) =>
-      this.#withoutTokens(text),
-    );
+    write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, this.#withoutTokens);
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
       if (this.config.records) continue;
-      const message = this.#withoutTokens(finding.message);
-      const request = `GET ${this.#withoutTokens(url)}`;
-      write({ kind: 'finding', id: finding.id, message, request, response: String(status) });
+      const evidence = { request: `GET ${url}`, response: String(status) };
+      write({ kind: 'finding', ...finding, ...evidence }, this.#withoutTokens);
     }
   }
 
-  #withoutTokens(text: string): string {
-    return this.#tokens
+  readonly #withoutTokens = (text: string): string =>
+    this.#tokens
       .flatMap((token) => [token, encodeURIComponent(token)])
       .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
-  }
 }

@@ -3,6 +3,7 @@
  * `-e`, as listed in load/README.md.
  */
 import type { Threshold } from 'k6/options';
+import type { ProbeLimits } from '../../estimate/limiter-probe.ts';
 import { enoughVUs, judgedShare } from '../../estimate/random.ts';
 import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
@@ -63,9 +64,7 @@ export interface LoadConfig {
   readonly spikeFactor?: number;
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  readonly probe?: {
-    readonly maxRequests: number;
-    readonly maxSeconds: number;
+  readonly probe?: ProbeLimits & {
     /** Instead, each client in turn reads at most `count` pages, until one is rejected. */
     readonly reads?: readonly {
       readonly client: number;
@@ -175,7 +174,7 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
 });
 
 /** Metrics that the kit judges itself by the records. */
-const RECORDED_METRICS = /^(findings|http_req_failed|page_ms)\b/;
+const RECORDED_METRICS = /^(checks|findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
