@@ -24,9 +24,9 @@ export interface RatePolicy {
 /** Outcome of one request. dueMs: scheduled time since the start of the step. */
 export interface Sample {
   readonly dueMs: number;
-  /** From dueMs to the last byte, including the wait for a VU, connecting, fetching a token and a retry. */
+  /** From dueMs to the last byte, including the wait for a VU. */
   readonly latencyMs: number;
-  /** From sending to the last byte. */
+  /** From sending to the last byte, including connecting, fetching a token and a retry. */
   readonly serviceMs: number;
   /** HTTP status; 0 without an answer. */
   readonly status: number;

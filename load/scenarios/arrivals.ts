@@ -15,8 +15,7 @@ type Seen = Partial<ChaosRun> & {
   readonly step: Step;
 };
 
-interface Kind extends Pick<Scenario, 'over'> {
-  readonly about: string;
+interface Kind extends Pick<Scenario, 'about' | 'over'> {
   readonly flags?: Scenario['flags'];
   readonly unit: string;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
@@ -34,7 +33,7 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     ...{ ...SLO, out: undefined, kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
-  ...(over ? { over } : {}),
+  over,
   async run(session, given) {
     const { rate, duration } = given;
     const own = over?.(given, session.settings) ?? {};

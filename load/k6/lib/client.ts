@@ -2,7 +2,7 @@
 import { check, sleep } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
-import type { RatePolicy } from '../../estimate/step.ts';
+import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
 import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
 import type { Finding } from './judge.ts';
@@ -65,19 +65,12 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
 }
 
-export interface Sent {
-  readonly status: number;
+export interface Sent extends Omit<Sample, 'dueMs'> {
   /** With a body only if the answer is judged. */
   readonly response?: RefinedResponse<'text'> | undefined;
   readonly next?: string | undefined;
-  /** From sending to the last byte, including connecting, a token renewal and a retry. */
-  readonly serviceMs: number;
-  /** From the due moment to the last byte. */
-  readonly latencyMs: number;
   /** k6's error code if there was no answer, else 0. */
   readonly errorCode: number;
-  readonly retryAfterSeconds?: number | undefined;
-  readonly policy?: RatePolicy | undefined;
 }
 
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
