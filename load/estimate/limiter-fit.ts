@@ -110,18 +110,14 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
   const [lowMs, highMs] = winner.windowMs;
-  const perSecond = (ms: number): number => rounded((limit * 1000) / ms);
+  const rate = (ms: number): number => rounded((limit * 1000) / ms);
   const seconds = (ms: number): number => rounded(ms / 1000);
-  const isBucket = kind === 'token-bucket';
-  const [low, high] = isBucket ? [highMs, lowMs].map(perSecond) : [lowMs, highMs].map(seconds);
-  const figures = {
-    ...(isBucket
-      ? { burst: limit, ratePerSecond: perSecond(windowMs) }
-      : { limit, windowSeconds: seconds(windowMs) }),
-    interval: [low!, high!] as const,
-    ...(later > 0 ? { prediction } : {}),
-  };
-  return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
+  const figures =
+    kind === 'token-bucket'
+      ? { burst: limit, ratePerSecond: rate(windowMs), interval: [rate(highMs), rate(lowMs)] as const }
+      : { limit, windowSeconds: seconds(windowMs), interval: [seconds(lowMs), seconds(highMs)] as const };
+  const told = later > 0 ? { ...figures, prediction } : figures;
+  return { kind: isOpen ? 'cannot-tell' : kind, ...told, alternatives, explained, ...common };
 }
 
 /** Number of requests that are admitted within the uncertainty of an answer's time. */
