@@ -5,7 +5,7 @@
 import { confirmedUnless, ordered } from './figures.ts';
 import type { Figure, Prediction, Quota, RunStep, SearchSettings, secondsOf } from './figures.ts';
 import { poissonArrivals } from './random.ts';
-import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
+import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { ascending, bisect, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
@@ -45,7 +45,7 @@ const IRREGULAR = 0.3;
 /** Safety limits: fewer intervals, or admitted requests per interval or in all, are chance; attempts to measure. */
 const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED, ATTEMPTS] = [5, 10, 30, 4];
 /** Precision of simulations: phases of windows, and arrivals. */
-const [PHASES, ARRIVALS] = [12, 20_000];
+const [PHASES, ARRIVALS] = [Array.from({ length: 12 }, (_, index) => index / 12), 20_000];
 /** Bans of one length vary less than this, as a share. */
 const SAME_BAN = 0.15;
 
@@ -146,10 +146,7 @@ export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefi
   [...policies].sort((a, b) => b.windowSeconds - a.windowSeconds)[0];
 
 export const longestWait = (samples: readonly Sample[]): number =>
-  largest(
-    samples.map((one) => one.retryAfterSeconds ?? 0),
-    0,
-  );
+  Math.max(0, largest(samples.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds)));
 
 /** The quota that headers declare; undefined if an observed wait or count is too large for it. */
 function declaredQuota(
@@ -206,22 +203,17 @@ function predictedRejections(
   const windowMs = (windowSeconds ?? 0) * 1000;
   const limiters =
     limit === undefined
-      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) => [
-          createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held }),
-          createLimiter({
-            kind: 'sliding-log',
-            limit: Math.round(held),
-            windowMs: (held * 1000) / perSecond,
-          }),
+      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held): LimiterSettings[] => [
+          { kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held },
+          { kind: 'sliding-log', limit: Math.round(held), windowMs: (held * 1000) / perSecond },
         ])
       : LIMITER_KINDS.flatMap((kind) =>
-          Array.from({ length: PHASES }, (_, phase) =>
-            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
-          ),
+          PHASES.map((phase): LimiterSettings => ({ kind, limit, windowMs, phaseMs: phase * windowMs })),
         );
-  const rejected = limiters.map(
-    (limiter) => momentsMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length,
-  );
+  const rejected = limiters.map((settings) => {
+    const limiter = createLimiter(settings);
+    return momentsMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length;
+  });
   return { least: smallest(rejected), most: largest(rejected) };
 }
 
@@ -301,13 +293,11 @@ export async function confirmQuota(
     banSeconds = banOf(decisionsOf(run));
     isOverloaded = run.filter(isRejected).length >= QUOTA.overloaded * run.length;
     if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
-    const [passed, { limit = 1, windowSeconds = 1 }] = [
-      run.filter((one) => !isRejected(one)).length,
-      policy() ?? {},
-    ];
-    if (!quota.settled)
-      quota =
-        declaredQuota(policy(), longestWait(seen), passed / limit / (2 + seconds / windowSeconds)) ?? quota;
+    if (!quota.settled) {
+      const { limit = 1, windowSeconds = 1 } = policy() ?? {};
+      const perLimit = run.filter((one) => !isRejected(one)).length / limit / (2 + seconds / windowSeconds);
+      quota = declaredQuota(policy(), longestWait(seen), perLimit) ?? quota;
+    }
     seconds = Math.min(longest, Math.max(secondsNeeded(), seconds * 1.3));
   }
   // Without visible windows, the admitted rate must stay constant under a higher load.

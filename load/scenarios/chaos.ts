@@ -149,15 +149,12 @@ const ROOM = 16;
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
 export function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
   if (readings.length < 4) return { lines: [], flat: true };
-  const inQuarter = (index: number, metric: number): number =>
-    median(
-      readings
-        .slice((readings.length * index) / 4, (readings.length * (index + 1)) / 4)
-        .map((one) => one[metric]!),
-    );
+  const { length } = readings;
+  const inQuarter = (from: number, metric: number): number =>
+    median(readings.slice(from * length, (from + 0.25) * length).map((one) => one[metric]!));
   let flat = true;
   const figures = METRICS.map(([, unit], metric) => {
-    const [before, then] = [inQuarter(1, metric), inQuarter(3, metric)];
+    const [before, then] = [inQuarter(0.25, metric), inQuarter(0.75, metric)];
     if (then > before * GROWTH + ROOM && readings.length >= LEAST_READINGS) flat = false;
     return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
   });
