@@ -7,13 +7,7 @@ import type { Found } from '../estimate/figures.ts';
 import { bisect, linesOf } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
-import {
-  type CapacityFigure,
-  EXIT,
-  type LoadResult,
-  type TenantsCarried,
-  type TenantsFigure,
-} from '../result.ts';
+import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
@@ -181,16 +175,9 @@ export function measuredByTenants(
  * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
  * back-fill, every page costs as much as a measured one.
  */
-export function pricesBy(
-  { pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>,
-  backfillWork = 1,
-  pageSize: number,
-) {
-  const [screenings] = bisect(
-    pagesPerPoll * pageSize,
-    30,
-    (mean) => meanPages(mean, pageSize) < pagesPerPoll,
-  );
+export function pricesBy({ pagesPerPoll }: { pagesPerPoll: number }, backfillWork = 1, pageSize: number) {
+  const isLess = (mean: number): boolean => meanPages(mean, pageSize) < pagesPerPoll;
+  const [screenings] = bisect(pagesPerPoll * pageSize, 30, isLess);
   const perPage = screenings / Math.max(1, pagesPerPoll);
   const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
   return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };
@@ -230,14 +217,6 @@ ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
 ${plot('Load at the peak by year', 'years from now', 'requests per second', { 'load at the peak': load }, { level })}
 <h2>Arithmetic</h2>
 <ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
-  return loadPage(
-    'plan',
-    target,
-    carried === undefined
-      ? ['Not measured', 'untested']
-      : carried
-        ? ['Carried', 'pass']
-        : ['Not carried', 'fail'],
-    body,
-  );
+  const known = carried ? (['Carried', 'pass'] as const) : (['Not carried', 'fail'] as const);
+  return loadPage('plan', target, carried === undefined ? ['Not measured', 'untested'] : known, body);
 }
