@@ -295,12 +295,8 @@ const family =
 async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
   const target = zoo.server(behaviour, seed);
   const found = identifyLimiter(probeVirtually(target, net, PROBE, seed));
-  const fullPages = isComparable(found)
-    ? await compareFullPages(
-        readVirtually(target, full ? zoo.server(full) : target, net),
-        found.fromRest?.admitted,
-      )
-    : undefined;
+  const read = readVirtually(target, full ? zoo.server(full) : target, net);
+  const fullPages = isComparable(found) ? await compareFullPages(read, found.fromRest?.admitted) : undefined;
   const isUnitOpen = fullPages?.unit === 'cannot-tell';
   const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };
