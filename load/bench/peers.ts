@@ -23,7 +23,8 @@ export async function pgbench(
   query: string,
   tenantId: string,
   cursors: readonly Cursor[],
-  { size, seconds }: { size: number; seconds: number },
+  size: number,
+  seconds: number,
 ): Promise<number | undefined> {
   await using directory = await temporaryFolder('screenings-pgbench');
   try {
