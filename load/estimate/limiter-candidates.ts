@@ -211,9 +211,7 @@ export function fitAll(seen: readonly Observation[], all: readonly Observation[]
   const starts = startsOf(seen, releases);
   return LIMITER_KINDS.flatMap((kind) => {
     const ofKind = starts.filter((one) => one.kind === kind);
-    const apart = [false, true].map((anchored) =>
-      ofKind.filter((one) => (one.anchored ?? false) === anchored),
-    );
+    const apart = [undefined, true].map((anchored) => ofKind.filter((one) => one.anchored === anchored));
     const fits = apart.flatMap((some) => fit(seen, all, some) ?? []);
     return fits.sort((a, b) => a.misses - b.misses || a.surprises - b.surprises).slice(0, 1);
   });

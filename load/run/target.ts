@@ -156,13 +156,8 @@ async function readTenant(
 ): Promise<{ items: readonly Item[]; to: string }> {
   const items: Item[] = [];
   for (let after: Item | undefined; ;) {
-    const url = pageUrl(client.target.baseUrl, tenantId, {
-      from: after?.testTime ?? from,
-      to,
-      pageSize: MAX_PAGE_SIZE,
-      fromId: after?.id,
-    });
-    const page = await askPage(client, url, name);
+    const query = { from: after?.testTime ?? from, to, pageSize: MAX_PAGE_SIZE, fromId: after?.id };
+    const page = await askPage(client, pageUrl(client.target.baseUrl, tenantId, query), name);
     if (!page.items.every(isOrdered)) throw new Unreachable('a screening has no valid id or testTime');
     // A screening with an instant has a testTime.
     items.push(...page.items.map(({ id, at, testTime }) => ({ id, at, testTime: testTime! })));

@@ -45,17 +45,11 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
     );
   const askedAt = Date.now();
   tokenCalls.add(1);
-  const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
-  const response = http.post(
-    `${config.authUrl}/oauth/token`,
-    { ...form, scope: 'screenings.read' },
-    {
-      headers: EXTRA_HEADERS,
-      timeout: `${config.timeoutSeconds}s`,
-      tags: { name: 'token' },
-      responseType: 'text',
-    },
-  );
+  const url = `${config.authUrl}/oauth/token`;
+  const grant = { grant_type: 'client_credentials', scope: 'screenings.read' };
+  const form = { ...grant, client_id: client.clientId, client_secret: secret };
+  const params = { headers: EXTRA_HEADERS, timeout: `${config.timeoutSeconds}s`, tags: { name: 'token' } };
+  const response = http.post(url, form, { ...params, responseType: 'text' });
   if (response.status !== 200)
     throw new Error(`no token for ${client.clientId}: ${response.error || `status ${response.status}`}`);
   const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
