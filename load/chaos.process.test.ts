@@ -38,10 +38,8 @@ async function chaos(
   await using at = await setting({ screenings: 1500, fault: fault(outage) });
   mark = join(at.directory, 'failing');
   const commands = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
-  await writeFile(
-    join(at.directory, 'target.json'),
-    JSON.stringify({ ...at.server.target, fault: commands }),
-  );
+  const target = JSON.stringify({ ...at.server.target, fault: commands });
+  await writeFile(join(at.directory, 'target.json'), target);
   const running = load(['soak', ...SHORT, ...at.flags], {}, (child) => meanwhile(child, outage));
   return { ...(await running), result: await at.result('soak'), stillFails: isFailing() };
 }

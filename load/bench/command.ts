@@ -9,14 +9,10 @@ import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { certificateRows } from './certificate.ts';
 import { generatorRow } from './generator.ts';
-import { type Row, serviceRows } from './service.ts';
+import { type Row, serviceRows, type Tell } from './service.ts';
 
 /** Measures one part or all, and writes bench.json. Returns 0 if every goal is reached, else 1. Throws UsageError. */
-export async function bench(
-  part: string | undefined,
-  reportDir: string,
-  tell: (line: string) => void,
-): Promise<number> {
+export async function bench(part: string | undefined, reportDir: string, tell: Tell): Promise<number> {
   await prepareDirectory(reportDir);
   const wanted = (name: string): boolean => part === undefined || part === name;
   const k6 = wanted('k6') ? await findK6() : undefined;

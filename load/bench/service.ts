@@ -40,7 +40,7 @@ export function rowOf(
   return { name, ratio, goal, reached: isReached(ratio), detail };
 }
 
-type Tell = (line: string) => void;
+export type Tell = (line: string) => void;
 
 export async function serviceRows(tell: Tell): Promise<Row[]> {
   await using embedded = await openDatabase('embedded');
@@ -51,10 +51,8 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
 
   /** Stores a tenant's screenings; returns random cursors in them. */
   async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Cursor[]> {
-    await storeScreenings(
-      connections,
-      generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset }),
-    );
+    const screenings = generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset });
+    await storeScreenings(connections, screenings);
     // No cursor in the last 1001 screenings, so that every page is full.
     return connections.query<Cursor & Record<string, unknown>>({
       text: `SELECT at::text, id::text, (n - 1)::int AS offset
@@ -70,10 +68,8 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
-  await using running = await startReference(['--screenings', '1', '--keep', SCHEMA], {
-    tell,
-    env: { DATABASE_URL: shared.href },
-  });
+  const env = { DATABASE_URL: shared.href };
+  await using running = await startReference(['--screenings', '1', '--keep', SCHEMA], { tell, env });
   const target = await resolveTarget(running.target, { label: 'reference server' });
   const contender = new URL('contender.ts', import.meta.url);
   await using peers = await startChild(contender, [database.url, TENANTS.primary]);

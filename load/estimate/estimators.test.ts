@@ -2,6 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { mergeParts } from '../commands/merge.ts';
 import { SLO } from '../k6/lib/presets.ts';
+import { exponentialService } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
 import { recoveryOf } from '../scenarios/arrivals.ts';
@@ -12,9 +13,6 @@ import { compareFullPages } from './full-pages.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { judgeStep } from './step.ts';
-
-const exponentialService = (workers: number, serviceMs: number) =>
-  ({ workers, serviceMs, distribution: 'exponential' }) as const;
 
 for (const kind of LIMITER_KINDS)
   test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
@@ -62,7 +60,7 @@ test('capacity: an SLO that allows 5 % of errors holds at 3 %', async () => {
 
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
-  const rest = zoo.server({ service: exponentialService(4, 20) }, 1);
+  const rest = zoo.server({ service: exponentialService(200, 4) }, 1);
   const cold: zoo.VirtualTarget = (atMs) => ({
     status: 200,
     latencyMs: rest(atMs).latencyMs + delayMs(atMs),
@@ -90,7 +88,7 @@ test('capacity: answers that exclude no errors do not suffice for a single rate'
 });
 
 test('capacity: one void step does not affect the others', async () => {
-  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(3, 20) }, 2), 2);
+  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(150, 3) }, 2), 2);
   let steps = 0;
   const found = await search(async (rate, seconds) => {
     steps += 1;
@@ -102,11 +100,8 @@ test('capacity: one void step does not affect the others', async () => {
 });
 
 test('capacity: confirms no figure if every step is void', async () => {
-  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(1, 400) }, 2), 2);
-  const found = await search(async (rate, seconds) => ({
-    ...(await right(rate, seconds)),
-    void: 'the machine is busy',
-  }));
+  const right = zoo.stepsAgainst(zoo.server({ service: exponentialService(2.5, 1) }, 2), 2);
+  const found = await search(async (...step) => ({ ...(await right(...step)), void: 'the machine is busy' }));
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
   // Void steps must not drive the rate up to the maximum.
   expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SEARCH_DEFAULTS.maxRate / 2);
@@ -149,11 +144,8 @@ test('spike: a target that rejects everything after the spike has not recovered'
     }));
     return recoveryOf(samples, 60, SLO);
   };
-  expect(after(429, 60_000)).toMatchObject({
-    isNormal: false,
-    lost: 0,
-    end: { requests: 100, late: 0, failed: 100 },
-  });
+  const end = { requests: 100, late: 0, failed: 100 };
+  expect(after(429, 60_000)).toMatchObject({ isNormal: false, lost: 0, end });
   expect(after(429, 45_000)).toMatchObject({ isNormal: true, recoveredMs: 4905 });
   expect(after(503, 45_000)).toMatchObject({ isNormal: true, lost: 150 });
 });

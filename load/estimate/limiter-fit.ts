@@ -170,8 +170,6 @@ function judgeRetryAfter(
   const isTooShort =
     (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
-  return {
-    retryAfter: { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) },
-    retryAfterHonest: !isTooShort,
-  };
+  const retryAfter = { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) };
+  return { retryAfter, retryAfterHonest: !isTooShort };
 }

@@ -78,10 +78,8 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   const waits = releasesOf(sent);
   // A series of rejections cut short by the end of the run also counts.
   const cut = sent[sent.findLastIndex(({ ok }) => ok) + 1];
-  const longest = largest(
-    waits.map(({ waitedMs }) => waitedMs),
-    cut === undefined ? 0 : endMs - cut.atMs,
-  );
+  const cutMs = cut === undefined ? 0 : endMs - cut.atMs;
+  const longest = Math.max(cutMs, largest(waits.map(({ waitedMs }) => waitedMs)));
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
   const releases = waits.flatMap(({ waitedMs, passedMs }) =>
@@ -103,13 +101,10 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
     };
   }
   // Without a whole window, this is only the rate of this run.
-  if (last === first)
-    return {
-      perSecond: (passed(0, endMs) * 1000) / endMs,
-      error: 1,
-      settled: false,
-      releases: releases.length,
-    };
+  if (last === first) {
+    const perSecond = (passed(0, endMs) * 1000) / endMs;
+    return { perSecond, error: 1, settled: false, releases: releases.length };
+  }
   const count = passed(first, last);
   const perSecond = (count * 1000) / (last - first);
   const unequal = largest(
@@ -273,10 +268,8 @@ export async function confirmQuota(
     );
     return Math.min(longest, Math.max(confirmSeconds, needed && needed + stepSeconds));
   };
-  let rate = Math.min(
-    maxRate,
-    Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5)),
-  );
+  const lowest = Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5));
+  let rate = Math.min(maxRate, lowest);
   let seconds = secondsNeeded();
   let isOverloaded = false;
   let banSeconds: number | undefined;
@@ -338,11 +331,8 @@ export async function confirmQuota(
     [BELOW, confirmSeconds],
   ] as const) {
     const offered = share * perSecond;
-    if (left() < lasts + pauseSeconds)
-      return {
-        figure: figureOf(prediction ? undefined : 'the time limit was reached before the prediction run'),
-        prediction,
-      };
+    const open = prediction ? undefined : 'the time limit was reached before the prediction run';
+    if (left() < lasts + pauseSeconds) return { figure: figureOf(open), prediction };
     const how = { pauseSeconds, countsOnly: share > 1 };
     const { samples: run, void: why } = await offer(offered, lasts, how);
     if (why) return { figure: figureOf(why) };

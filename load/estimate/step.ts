@@ -167,8 +167,6 @@ const [EXCLUDED, EXCLUDED_BY_CHANCE] = [4, 0.1];
 
 /** Whether failed answers do not exceed the SLO's share, and are enough to exclude a few times that share. */
 export function excludesErrors(failures: number, counted: number, { errorRate }: Slo): boolean {
-  return (
-    failures <= errorRate * counted &&
-    binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE
-  );
+  if (failures > errorRate * counted) return false;
+  return binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE;
 }

@@ -5,6 +5,7 @@
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { FAMILIES, judgeServer } from './accuracy.ts';
+import { exponentialService } from './capacities.ts';
 import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
@@ -47,11 +48,7 @@ test(ERLANG, byTurns(ERLANG), () => {
     [3, 220],
     [8, 120],
   ] as const) {
-    const service = {
-      workers,
-      serviceMs: (workers * 1000) / saturation,
-      distribution: 'exponential',
-    } as const;
+    const service = exponentialService(saturation, workers);
     const found = simulatedCapacity((seed) => server({ service }, seed), saturation, SLO);
     const each = saturation / workers;
     const [truth] = bisect(saturation, 40, (rate) => shareLaterThan(0.5, rate, workers, each) < LATE_SHARE);

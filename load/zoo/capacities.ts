@@ -40,7 +40,7 @@ function drawService(random: () => number): zoo.ServiceSettings {
 }
 
 const saturationOf = ({ workers, serviceMs }: zoo.ServiceSettings): number => (workers * 1000) / serviceMs;
-const exponentialService = (perSecond: number, workers: number): zoo.ServiceSettings => ({
+export const exponentialService = (perSecond: number, workers: number): zoo.ServiceSettings => ({
   workers,
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',
