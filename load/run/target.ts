@@ -22,12 +22,10 @@ interface Asked extends Target {
 }
 
 /** The client of the kit's own requests, which no observer judges. */
-const clientOf = (target: Asked): Client =>
-  new Client(target, {
-    timeoutMs: target.timeoutMs ?? TIMEOUT_SECONDS * 1000,
-    maxRequests: Infinity,
-    onExchange: () => {},
-  });
+function clientOf(target: Asked): Client {
+  const { timeoutMs = TIMEOUT_SECONDS * 1000 } = target;
+  return new Client(target, { timeoutMs, maxRequests: Infinity, onExchange: () => {} });
+}
 
 /** Throws Unreachable if the client cannot get an answer. */
 const reached = <Result>(answer: Promise<Result>): Promise<Result> =>
@@ -82,14 +80,10 @@ export async function prepare(target: Asked, anyWindow?: Window) {
   const window = target.window
     ? { from: formatInstant(target.window.from), to: formatInstant(target.window.to) }
     : (anyWindow ?? (await findWindow(own, clients[0]!.tenantId)));
+  const { baseUrl, authUrl } = target;
+  const trustedOrigins = target.trustedOrigins.map((origin) => origin.toLowerCase());
   return {
-    base: {
-      baseUrl: target.baseUrl,
-      authUrl: target.authUrl,
-      clients,
-      trustedOrigins: target.trustedOrigins.map((origin) => origin.toLowerCase()),
-      window,
-    },
+    base: { baseUrl, authUrl, clients, trustedOrigins, window },
     /** k6's environment: secrets and headers. */
     env,
     /** The target for the kit's own requests, with its fault commands. */

@@ -78,10 +78,7 @@ export const smoke = arrivals('smoke', {
   unit: 'pages',
 });
 
-export const token = arrivals('token', {
-  about: 'open arrivals at the token endpoint',
-  unit: 'tokens',
-});
+export const token = arrivals('token', { about: 'open arrivals at the token endpoint', unit: 'tokens' });
 
 /** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
 export const poll = arrivals('poll', {

@@ -53,7 +53,7 @@ export async function arrivalsUnderOutages(
   if (startAtMs === undefined) throw new VoidRun('k6 does not report its start time');
   const timed = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
   const recovered = ended.map((outage) => ({ ...outage, servedMs: servedAgain(outage, timed) }));
-  const isCalm = ({ atMs, latencyMs }: { atMs: number; latencyMs: number }): boolean =>
+  const isCalm = ({ atMs, latencyMs }: Timed): boolean =>
     recovered.every(
       ({ beganAtMs, endedAtMs, servedMs = endedAtMs + RECOVERY_MS }) =>
         atMs > servedMs || atMs + latencyMs < beganAtMs,
@@ -79,11 +79,10 @@ export async function arrivalsUnderOutages(
   };
 }
 
+type Timed = ArrivalRecord & { readonly atMs: number };
+
 /** Time of the first 200 for a request due after the outage; undefined if later than RECOVERY_MS. */
-function servedAgain(
-  { endedAtMs }: Outage,
-  samples: readonly (ArrivalRecord & { readonly atMs: number })[],
-): number | undefined {
+function servedAgain({ endedAtMs }: Outage, samples: readonly Timed[]): number | undefined {
   const served = samples.filter(({ atMs, status }) => atMs >= endedAtMs && status === 200);
   const firstMs = smallest(served.map(({ atMs, latencyMs }) => atMs + latencyMs));
   return firstMs <= endedAtMs + RECOVERY_MS ? firstMs : undefined;
@@ -103,10 +102,7 @@ async function readAgain({ prepared }: Session, { window }: Stored): Promise<Sto
   return undefined;
 }
 
-function describeOutages(
-  outages: readonly (Outage & { readonly servedMs: number | undefined })[],
-  failures: readonly ArrivalRecord[],
-): string {
+function describeOutages(outages: readonly Recovered[], failures: readonly Timed[]): string {
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
   const slowest = largest(outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
@@ -187,6 +183,8 @@ interface Outage {
   readonly beganAtMs: number;
   readonly endedAtMs: number;
 }
+
+type Recovered = Outage & { readonly servedMs: number | undefined };
 
 /** Time before the first outage, so that requests are in flight, and after the last one. */
 const LEAD_MS = 8_000;

@@ -41,10 +41,8 @@ async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<
     limiter = { ...limiter, requests: limits.maxRequests - left + second.requests };
   }
   if (limiter.retryAfterHonest === false) {
-    session.findings.push({
-      id: '7.2-retry-after-honest',
-      message: 'a request sent after Retry-After had passed was rejected again',
-    });
+    const message = 'a request sent after Retry-After had passed was rejected again';
+    session.findings.push({ id: '7.2-retry-after-honest', message });
   }
   if (!limiter.shaper && limiter.concurrencyLimit === undefined) {
     const restSeconds = settleSeconds(limiter, probed.seen);
@@ -57,18 +55,14 @@ async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<
   }
   limiter = { ...limiter, declared };
   const startedAt = probed.seen[0]!.atMs;
+  const secondsAt = (atMs: number): number => Math.round(atMs - startedAt) / 1000;
   const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, given) : undefined;
   return {
     limiter,
     ...(reason ? { void: reason } : {}),
     held: true,
     summary: summaryLines(limiter, reason),
-    tables: {
-      answers: probed.seen.map(({ atMs, ok }) => ({
-        seconds: Math.round(atMs - startedAt) / 1000,
-        ok: ok ? 1 : 0,
-      })),
-    },
+    tables: { answers: probed.seen.map(({ atMs, ok }) => ({ seconds: secondsAt(atMs), ok: Number(ok) })) },
   };
 }
 

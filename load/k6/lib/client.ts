@@ -59,16 +59,20 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
 }
 
+type Answer = RefinedResponse<'text'>;
+
 export interface Sent extends Omit<Sample, 'dueMs'> {
   /** With a body only if the answer is judged. */
-  readonly response?: RefinedResponse<'text'> | undefined;
+  readonly response?: Answer | undefined;
   readonly next?: string | undefined;
   /** k6's error code if there was no answer, else 0. */
   readonly errorCode: number;
 }
 
+type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
+
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
-function timeOf({ timings }: RefinedResponse<'text'>): number {
+function timeOf({ timings }: Answer): number {
   const { duration, connecting, tls_handshaking } = timings;
   return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
 }
@@ -137,7 +141,7 @@ export class Client {
    */
   fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = this.#draws()): Sent {
     const sentAtMs = Date.now();
-    let response: RefinedResponse<'text'> | undefined;
+    let response: Answer | undefined;
     let isSingle = sentAtMs < this.#renewAtMs;
     try {
       if (!isSingle) this.renew();
@@ -161,7 +165,7 @@ export class Client {
       pageMs.add(latencyMs, { page: pageRequest.page });
       if (latencyMs >= this.config.p99Ms) late.add(1);
     }
-    return this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged);
+    return this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged);
   }
 
   /** Requests a page, with its body. Retries after 429 for up to two minutes. */
@@ -180,7 +184,8 @@ export class Client {
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
-      return { sent: this.#judge(pageRequest, undefined, 0, 0, false), sentAtMs: startedAtMs };
+      const times = { serviceMs: 0, latencyMs: 0 };
+      return { sent: this.#judge(pageRequest, undefined, times, false), sentAtMs: startedAtMs };
     }
     const params = this.#paramsOf(pageRequest, isJudged);
     const response = await http.asyncRequest('GET', pageRequest.url, null, params);
@@ -189,7 +194,7 @@ export class Client {
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged), sentAtMs };
+    return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged), sentAtMs };
   }
 
   #draws(): boolean {
@@ -215,13 +220,7 @@ export class Client {
     });
   }
 
-  #judge(
-    pageRequest: PageRequest,
-    response: RefinedResponse<'text'> | undefined,
-    serviceMs: number,
-    latencyMs: number,
-    isJudged: boolean,
-  ): Sent {
+  #judge(pageRequest: PageRequest, response: Answer | undefined, times: Times, isJudged: boolean): Sent {
     const { records, metricsRead } = this.config;
     const status = response?.status ?? 0;
     const isTold = isJudged && this.isLoad;
@@ -247,11 +246,11 @@ export class Client {
       }
     }
     const errorCode = response?.error_code ?? 0;
-    return { status, response, next, serviceMs, latencyMs, errorCode, retryAfterSeconds, policy };
+    return { status, response, next, ...times, errorCode, retryAfterSeconds, policy };
   }
 
   /** Failures are counted; they are judged only if the target is made to fail. */
-  #record({ url, page }: PageRequest, { status, headers, body }: RefinedResponse<'text'>): void {
+  #record({ url, page }: PageRequest, { status, headers, body }: Answer): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.config.outages)) return;
     const followed = page === 'next';
     write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, this.#withoutTokens);

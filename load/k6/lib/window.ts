@@ -1,4 +1,5 @@
 /** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
+import { sum } from '../../estimate/numbers.ts';
 
 export interface Window {
   readonly from: string;
@@ -65,8 +66,6 @@ const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 360
 /** Parses `90`, `90s`, `5m` or `1h30m` to seconds; undefined for anything else. */
 export function secondsOf(text: string): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
-  return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!,
-    0,
-  );
+  const parts = [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)];
+  return sum(parts.map(([, count, unit]) => Number(count) * UNITS[unit!]!));
 }
