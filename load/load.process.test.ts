@@ -115,6 +115,9 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
 
 type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
+const smaller = { ...fixedWindow, limit: 5 };
+const threeSeconds = limited({ ...fixedWindow, windowMs: 3000 });
+const tooShort = { ...threeSeconds, retryAfter: (seconds: number) => Math.ceil(seconds) - 3 };
 const shared = createLimiter(fixedWindow);
 const wide = { maxRequests: 900, maxSeconds: 30 };
 
@@ -149,10 +152,7 @@ const LIMITERS: Readonly<
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
   'reports no shared limit because a second client has a smaller one': [
-    {
-      behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : { ...fixedWindow, limit: 5 }),
-      clients: 2,
-    },
+    { behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : smaller), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
@@ -165,12 +165,7 @@ const LIMITERS: Readonly<
     },
   ],
   'reports a Retry-After that is too short': [
-    {
-      behaviour: () => ({
-        ...limited({ ...fixedWindow, windowMs: 3000 }),
-        retryAfter: (seconds) => Math.ceil(seconds) - 3,
-      }),
-    },
+    { behaviour: () => tooShort },
     { maxRequests: 400, maxSeconds: 20 },
     (_, { findings }) => expect(findings.map(({ id }) => id)).toContain('7.2-retry-after-honest'),
   ],

@@ -54,10 +54,8 @@ export default function (data: SetupData): void {
     if (status !== 200) return;
     pages.push({ depth, ms, firstMs });
     // A missing Link is a finding, and no reason to measure less.
-    pageRequest = own.next(
-      pageRequest,
-      sent.next ?? (sent.response!.json('links.next') as string | undefined),
-    );
+    const next = sent.next ?? (sent.response!.json('links.next') as string | undefined);
+    pageRequest = own.next(pageRequest, next);
   }
   if (!config.records) reportDepth(pages);
 }

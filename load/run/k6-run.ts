@@ -46,10 +46,8 @@ export const scriptPath = (name: string): string =>
 export async function scriptOfKit(name: string, directory: string): Promise<string> {
   const path = join(directory, 'script.ts');
   const from = (file: string): string => JSON.stringify(scriptPath(file));
-  await writeFile(
-    path,
-    `export * from ${from(name)};\nexport { default } from ${from(name)};\nexport { handleSummary } from ${from('lib/summary')};\n`,
-  );
+  const script = `export * from ${from(name)};\nexport { default } from ${from(name)};\n`;
+  await writeFile(path, `${script}export { handleSummary } from ${from('lib/summary')};\n`);
   return path;
 }
 
@@ -197,14 +195,10 @@ const PASSED_VARIABLES = [
   /^K6_OTEL_(HTTP_EXPORTER_(ENDPOINT|INSECURE|URL_PATH)|GRPC_EXPORTER_(ENDPOINT|INSECURE))$/,
 ];
 
-export const baseEnvironment = (
-  from: Readonly<Record<string, string | undefined>> = process.env,
-): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(from).flatMap(([name, value]) =>
-      value !== undefined && PASSED_VARIABLES.some((pattern) => pattern.test(name)) ? [[name, value]] : [],
-    ),
-  );
+export function baseEnvironment(from: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  const isPassed = (name: string): boolean => PASSED_VARIABLES.some((pattern) => pattern.test(name));
+  return Object.fromEntries(Object.entries(from).filter(([name]) => isPassed(name)));
+}
 
 const LINES = 60;
 const MIN_INTERVAL_MS = 20_000;

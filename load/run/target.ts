@@ -126,14 +126,10 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   for (const [index, { tenantId }] of prepared.base.clients.entries())
     read.push(await readTenant(client, CLIENTS[index]!, tenantId, window));
   // Cut to the shortest window that was read for a tenant.
-  const to = read.reduce(
-    (least, { to }) => (compareInstants(instant(to), instant(least)) < 0 ? to : least),
-    window.to,
-  );
-  return {
-    window: { from: window.from, to },
-    items: read.map(({ items }) => items.filter(({ at }) => compareInstants(at, instant(to)) < 0)),
-  };
+  const ends = [window.to, ...read.map((one) => one.to)];
+  const to = ends.sort((a, b) => compareInstants(instant(a), instant(b)))[0]!;
+  const isBefore = ({ at }: Item): boolean => compareInstants(at, instant(to)) < 0;
+  return { window: { from: window.from, to }, items: read.map(({ items }) => items.filter(isBefore)) };
 }
 
 export function oracleOf(items: readonly Item[]): Oracle {
