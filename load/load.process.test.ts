@@ -197,7 +197,7 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   expect((await load(flags)).status).toBe(3);
 });
 
-test('paging: recognises OFFSET, compares with no failed page, and reports a truncated cursor', FULL, async ({ k6 }) => {
+test('paging: recognises OFFSET, a failed first page and a truncated cursor', FULL, async ({ k6 }) => {
   const [first, last] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map((at) => Date.parse(at));
   const offset = middleware(() => async (request, next) => {
     const query = queryOf(request);

@@ -75,12 +75,9 @@ test('kubernetes: three runners merge to the result of one', FULL, async ({ k6 }
     const one = await session();
     const { tar } = await written('smoke', one, options, at.directory, segments.length);
     const sequence = '--execution-segment-sequence=0,1/3,2/3,1';
-    return Promise.all(
-      segments.map((segment) => {
-        const part = segments.length > 1 ? [`--execution-segment=${segment}`, sequence] : [];
-        return runner(k6, one, at.directory, tar, part);
-      }),
-    );
+    const part = (segment: string): string[] =>
+      segments.length > 1 ? [`--execution-segment=${segment}`, sequence] : [];
+    return Promise.all(segments.map((segment) => runner(k6, one, at.directory, tar, part(segment))));
   };
   const three = await logs(['0:1/3', '1/3:2/3', '2/3:1']);
   const one = await logs(['0:1']);

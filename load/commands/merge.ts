@@ -104,11 +104,8 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
 /** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
 const MAX_LAG = 0.5;
 
-function voidReason(
-  parts: readonly Part[],
-  { parts: count, due = 0, p99Ms }: SharedPart,
-  counts: Part['counts'],
-): string | undefined {
+function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts']): string | undefined {
+  const { parts: count, due = 0, p99Ms } = of;
   if (parts.length < count) return `${parts.length} of ${count} parts are there`;
   const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)

@@ -68,12 +68,10 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
   const { tenants, capacity } = result;
-  const unreliable = objections(
-    result,
-    tenants
-      ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
-      : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer },
-  );
+  const figures = tenants
+    ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
+    : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer };
+  const unreliable = objections(result, figures);
   const warnings = linesOf(
     ...unreliable,
     ...planned.warnings,
@@ -85,15 +83,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       pollMs === undefined &&
       'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
   );
-  console.log(
-    flags.json
-      ? JSON.stringify({ ...planned, warnings }, null, 2)
-      : [
-          ...planned.steps,
-          `the first limit: ${planned.limitedFirstBy}`,
-          ...warnings.map((warning) => `warning: ${warning}`),
-        ].join('\n'),
-  );
+  const lines = [...planned.steps, `the first limit: ${planned.limitedFirstBy}`];
+  lines.push(...warnings.map((warning) => `warning: ${warning}`));
+  console.log(flags.json ? JSON.stringify({ ...planned, warnings }, null, 2) : lines.join('\n'));
   await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);

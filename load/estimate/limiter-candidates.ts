@@ -141,11 +141,8 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
       moved = false;
       for (const [first, last] of directions) {
         const next: [number, number] = [edges[0] + first * step, edges[1] + last * step];
-        const settings = {
-          ...start.settings,
-          windowMs: (next[1] - next[0]) / windows,
-          ...(phaseMs === undefined ? {} : { phaseMs: next[0] }),
-        };
+        const longer = { ...start.settings, windowMs: (next[1] - next[0]) / windows };
+        const settings = phaseMs === undefined ? longer : { ...longer, phaseMs: next[0] };
         const there = evaluate(seen, settings, found.distance);
         if (there.distance < found.distance) [found, edges, moved] = [there, next, true];
       }
@@ -167,12 +164,10 @@ function windowsBetween(
   const edgeMs = phaseMs !== undefined && phaseMs + Math.round((middleMs - phaseMs) / windowMs) * windowMs;
   const furthest = (step: number): number => {
     let ms = windowMs;
-    const explains = (): boolean =>
-      evaluate(seen, {
-        ...settings,
-        windowMs: ms * step,
-        ...(edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) }),
-      }).misses <= misses;
+    const explains = (): boolean => {
+      const phase = edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) };
+      return evaluate(seen, { ...settings, windowMs: ms * step, ...phase }).misses <= misses;
+    };
     while (Math.abs(Math.log(ms / windowMs)) < Math.log(WIDEST) && explains()) ms *= step;
     return ms * step;
   };

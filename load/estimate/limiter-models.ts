@@ -45,16 +45,13 @@ export function createLimiter(settings: LimiterSettings): Limiter {
   };
 }
 
-export function limiterModel(settings: LimiterSettings): Model {
-  switch (settings.kind) {
-    case 'sliding-log':
-      return slidingLog(settings);
-    case 'token-bucket':
-      return tokenBucket(settings);
-    default:
-      return windows(settings);
-  }
-}
+const MODELS = {
+  'fixed-window': windows,
+  'sliding-log': slidingLog,
+  'sliding-counter': windows,
+  'token-bucket': tokenBucket,
+};
+export const limiterModel = (settings: LimiterSettings): Model => MODELS[settings.kind](settings);
 
 /** Half a request: the threshold lies between the last admitted count and the first rejected one. */
 const BETWEEN = 0.5;

@@ -107,12 +107,12 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   }
   const count = passed(first, last);
   const perSecond = (count * 1000) / (last - first);
-  const unequal = largest(
-    releases
-      .slice(1)
-      .map((atMs, index) => passed(releases[index]!, atMs) / (atMs - releases[index]!))
-      .map((perMs) => Math.abs((perMs * 1000) / perSecond - 1)),
-  );
+  const perMs = (toMs: number, index: number): number => {
+    const fromMs = releases[index]!;
+    return passed(fromMs, toMs) / (toMs - fromMs);
+  };
+  const rates = releases.slice(1).map(perMs);
+  const unequal = largest(rates.map((rate) => Math.abs((rate * 1000) / perSecond - 1)));
   // Each reset is seen up to one interval between arrivals too late.
   const paceMs = endMs / sent.length;
   const windows = releases.length - 1;
@@ -191,10 +191,8 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
  * The number of requests that the quota rejects in a run from rest: at least and at most. Simulates every kind and phase
  * of window, and half to twice the measured burst, as these are not known exactly.
  */
-function predictedRejections(
-  { perSecond, limit, windowSeconds, burst = 1 }: Quota,
-  momentsMs: readonly number[],
-) {
+function predictedRejections(quota: Quota, momentsMs: readonly number[]) {
+  const { perSecond, limit, windowSeconds, burst = 1 } = quota;
   const windowMs = (windowSeconds ?? 0) * 1000;
   const limiters =
     limit === undefined
@@ -262,10 +260,8 @@ export async function confirmQuota(
   const secondsNeeded = (): number => {
     const wait = longestWait(seen);
     const window = policy()?.windowSeconds ?? 0;
-    const needed = Math.max(
-      window <= longest / 2.2 ? 2.2 * window : 0,
-      wait > stepSeconds ? QUOTA.waits * wait : 0,
-    );
+    const declared = window <= longest / 2.2 ? 2.2 * window : 0;
+    const needed = Math.max(declared, wait > stepSeconds ? QUOTA.waits * wait : 0);
     return Math.min(longest, Math.max(confirmSeconds, needed && needed + stepSeconds));
   };
   const lowest = Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5));
