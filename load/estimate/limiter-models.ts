@@ -29,19 +29,15 @@ interface Model {
   waitMs(atMs: number): number;
 }
 
-export interface Limiter {
-  /** Admits and counts a request and returns 0, or returns the time until one would be admitted. */
-  ask(nowMs: number): number;
-}
+/** Admits and counts a request and returns 0, or returns the time until one would be admitted. */
+export type Limiter = (nowMs: number) => number;
 
 export function createLimiter(settings: LimiterSettings): Limiter {
   const model = limiterModel(settings);
-  return {
-    ask(nowMs) {
-      if (model.spare(nowMs) < 0) return model.waitMs(nowMs);
-      model.count(nowMs);
-      return 0;
-    },
+  return (nowMs) => {
+    if (model.spare(nowMs) < 0) return model.waitMs(nowMs);
+    model.count(nowMs);
+    return 0;
   };
 }
 

@@ -205,7 +205,7 @@ function predictedRejections(quota: Quota, momentsMs: readonly number[]) {
         );
   const rejected = limiters.map((settings) => {
     const limiter = createLimiter(settings);
-    return momentsMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length;
+    return momentsMs.filter((atMs) => limiter(1e7 * windowMs + atMs) > 0).length;
   });
   return { least: smallest(rejected), most: largest(rejected) };
 }
@@ -216,7 +216,7 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
   const windowMs = windowSeconds === undefined ? (held * 1000) / perSecond : windowSeconds * 1000;
   const keeps = (rate: number): boolean => {
     const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
-    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
+    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter(atMs) > 0);
     return rejected.length <= share * ARRIVALS;
   };
   return bisect(perSecond, 8, keeps)[0];

@@ -181,7 +181,7 @@ const OTHER_LIMITERS: readonly zoo.Draw<Drawn>[] = [
     };
     return {
       name: `${limit} requests in a window, rejected ones included`,
-      behaviour: { limits: [() => ({ ask })], retryAfter: (seconds) => seconds },
+      behaviour: { limits: [() => ask], retryAfter: (seconds) => seconds },
       right: isHonest,
     };
   }),
