@@ -61,10 +61,7 @@ test('capacity: an SLO that allows 5 % of errors holds at 3 %', async () => {
 test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
   const rest = zoo.server({ service: exponentialService(200, 4) }, 1);
-  const cold: zoo.VirtualTarget = (atMs) => ({
-    status: 200,
-    latencyMs: rest(atMs).latencyMs + delayMs(atMs),
-  });
+  const cold = (atMs: number) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
   const found = await search(zoo.stepsAgainst(cold, 1), { startRate: 10 });
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);

@@ -47,9 +47,8 @@ const SHORTFALL = 0.01;
 /** Why a run is void: due requests were never started. Dropped iterations found no free VU, which is another reason. */
 export function shortfall(due: number, counts: Readonly<Record<string, number>>): string | undefined {
   const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
-  return short > SHORTFALL * due
-    ? `generator overload: ${short} of ${due} requests were never started`
-    : undefined;
+  if (short <= SHORTFALL * due) return undefined;
+  return `generator overload: ${short} of ${due} requests were never started`;
 }
 
 /** The number of virtual users for a rate: twice as many as are busy while answers take as long as the SLO allows. */
