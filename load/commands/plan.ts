@@ -138,11 +138,8 @@ export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas:
 }
 
 /** Converts measured polls of tenants to pages. */
-export function measuredByTenants(
-  result: LoadResult,
-  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
-  replicas: number,
-): Measured {
+export function measuredByTenants(result: LoadResult, of: TenantsFigure, replicas: number): Measured {
+  const { alone, beside, pollSeconds, clients, slo } = of;
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
   const saturation = perSecond / MAX_UTILISATION;
