@@ -140,9 +140,7 @@ function longRunRate(pressed: readonly Observation[]): number | undefined {
  * between, as rejected requests may count. Another client on the same quota may use the refilled capacity, but then the
  * next wait is a full one again.
  */
-function judgeRetryAfter(
-  seen: readonly Observation[],
-): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
+function judgeRetryAfter(seen: readonly Observation[]) {
   let [longEnough, short, same, worstShortSeconds] = [0, 0, 0, 0];
   // One wait per admission: polls after a wait that was too short do not count as waits.
   let isShort = false;

@@ -144,13 +144,9 @@ export const longestWait = (samples: readonly Sample[]): number =>
   Math.max(0, largest(samples.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds)));
 
 /** The quota that headers declare; undefined if an observed wait or count is too large for it. */
-function declaredQuota(
-  policy: RatePolicy | undefined,
-  waitSeconds: number,
-  passedPerLimit: number,
-): Quota | undefined {
-  if (!policy || policy.atLeast || waitSeconds > policy.windowSeconds * 1.05 + 1 || passedPerLimit > 1)
-    return undefined;
+function declaredQuota(policy: RatePolicy | undefined, waitSeconds: number, used: number): Quota | undefined {
+  if (!policy || policy.atLeast || used > 1) return undefined;
+  if (waitSeconds > policy.windowSeconds * 1.05 + 1) return undefined;
   const { limit, windowSeconds } = policy;
   const perSecond = limit / windowSeconds;
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };

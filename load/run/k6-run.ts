@@ -11,7 +11,8 @@ import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { isOfPages } from '../k6/lib/presets.ts';
-import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
+import { parseJson, readRecord } from '../k6/lib/record.ts';
+import type { ArrivalRecord, LoadRecord, SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, residentMegabytes, measurePressure } from './machine.ts';
 import { durationText, number } from '../../certify/render/results.ts';
@@ -114,10 +115,7 @@ export async function runK6(script: string, options: K6Options) {
     clearInterval(meter);
     signal?.removeEventListener('abort', interrupt);
   })) as [number | null];
-  const summary = await readFile(SUMMARY, 'utf8').then(
-    (text) => JSON.parse(text) as ScenarioSummary,
-    () => undefined,
-  );
+  const summary = parseJson<ScenarioSummary>(await readFile(SUMMARY, 'utf8').catch(() => ''));
   if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
   const used = readings.at(-1)?.cpuSeconds;
   return {

@@ -96,22 +96,18 @@ export const precomputedArrivals = (config: LoadConfig, due: readonly number[]):
 let scenario: typeof exec.scenario | undefined;
 
 /** Waits until this iteration's precomputed moment; undefined if it has none. */
-export function waitForMoment(
-  { seed }: LoadConfig,
-  { startAtMs }: SetupData,
-  due: readonly number[],
-): DueRequest | undefined {
+export function waitForMoment(config: LoadConfig, data: SetupData, due: readonly number[]) {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
-  const dueAtMs = startAtMs + dueMs;
+  const dueAtMs = data.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  return { dueAtMs, schedulerLagMs, draw: () => randomSource(seed * 7919 + iteration)() };
+  return { dueAtMs, schedulerLagMs, draw: () => randomSource(config.seed * 7919 + iteration)() };
 }
 
 /** Returns the first page of a VU's next traversal. */
