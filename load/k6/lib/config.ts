@@ -34,11 +34,7 @@ export interface Walk {
 
 export interface LoadConfig {
   /** For many tenants: seconds between a tenant's polls, concurrent back-fills, and the rate of token requests. */
-  readonly tenants?: {
-    readonly pollSeconds: number;
-    readonly backfills: number;
-    readonly tokensPerSecond: number;
-  };
+  readonly tenants?: Readonly<Record<'pollSeconds' | 'backfills' | 'tokensPerSecond', number>>;
   readonly scenario: string;
   readonly baseUrl: string;
   readonly authUrl: string;

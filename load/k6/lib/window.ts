@@ -1,10 +1,7 @@
 /** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
 import { sum } from '../../estimate/numbers.ts';
 
-export interface Window {
-  readonly from: string;
-  readonly to: string;
-}
+export type Window = Readonly<Record<'from' | 'to', string>>;
 
 /** Before and after all screenings. */
 export const FIRST = '1970-01-01T00:00:00Z';
