@@ -18,15 +18,14 @@ export interface CapacityFigure extends Found {
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
 
+type Certainty = 'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy' | 'quota';
+
 /**
  * Number of polling tenants that the target carries, and the latencies at rates up to a quarter of the
  * carried one. The upper end of the interval is null in JSON if a quota of the measured clients was the limit, or the SLO
  * held at every rate.
  */
-export interface TenantsCarried extends Pick<
-  Found,
-  'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy' | 'quota'
-> {
+export interface TenantsCarried extends Pick<Found, Certainty> {
   readonly tenants: number;
   readonly pollMs: number;
   readonly pagesPerPoll: number;

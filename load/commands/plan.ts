@@ -13,10 +13,9 @@ import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
 import { plot } from '../report/plot.ts';
 
-export interface PlanFlags extends Omit<
-  Assumptions,
-  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
-> {
+type Computed = 'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread';
+
+export interface PlanFlags extends Omit<Assumptions, Computed> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;

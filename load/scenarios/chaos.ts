@@ -3,16 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
-import type { K6Run } from '../run/k6-run.ts';
-import { type Session, VoidRun } from '../run/session.ts';
+import { type ArrivalsRun, type Session, VoidRun } from '../run/session.ts';
 import { changes, mint, oracleOf, readStored, type Stored, Unreachable } from '../run/target.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 
-export interface ChaosRun {
-  /** Requests not affected by an outage. */
-  readonly samples: readonly ArrivalRecord[];
-  readonly run: K6Run;
+/** The requests that no outage affected. */
+export interface ChaosRun extends Pick<ArrivalsRun, 'samples' | 'run'> {
   readonly lines: readonly string[];
   /** Whether the server's memory and connections stayed constant; true without metrics. */
   readonly flat: boolean;

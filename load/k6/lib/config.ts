@@ -22,10 +22,8 @@ export interface LoadClient {
   readonly secret?: string;
 }
 
-export interface Walk {
+export interface Walk extends Window {
   readonly label: string;
-  readonly from: string;
-  readonly to: string;
   readonly pageSize: number;
   readonly maxPages: number;
   /** Also reads first pages of windows that start where deep pages do. */
