@@ -49,20 +49,15 @@ export async function scenarioCommand(
   const metricsUrl = named ? undefined : `${new URL(target.baseUrl).origin}/metrics`;
   const asked = { ...target, metricsUrl, timeoutMs: flags.timeout * 1000 };
   const prepared = await unlessAborted(signal, prepare(asked, SCENARIOS[name].window));
-  const session = new Session(
-    k6,
-    prepared,
-    {
-      slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
-      pageSize: flags.pageSize ?? 1,
-      seed: flags.seed * SEEDS,
-      timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVus ?? MAX_VUS,
-      outputs: flags.out ?? [],
-    },
-    tell,
-    signal,
-  );
+  const settings = {
+    slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
+    pageSize: flags.pageSize ?? 1,
+    seed: flags.seed * SEEDS,
+    timeoutSeconds: flags.timeout,
+    maxVUs: flags.maxVus ?? MAX_VUS,
+    outputs: flags.out ?? [],
+  };
+  const session = new Session(k6, prepared, settings, tell, signal);
   if (flags.kubernetes) {
     const { kubernetes, parallelism = PARALLELISM } = flags;
     const files = await writeKubernetes(name, session, flags, kubernetes, parallelism);

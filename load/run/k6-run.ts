@@ -79,11 +79,10 @@ export async function runK6(script: string, options: K6Options) {
   const { SSL_CERT_DIR = CERTIFICATE_DIRECTORIES } = process.env;
   const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
-  const child = spawnGuarded(
-    k6,
-    ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory.path)],
-    { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
-  );
+  const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs];
+  args.push(await scriptOfKit(script, directory.path));
+  const variables = { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
+  const child = spawnGuarded(k6, args, { env: variables });
   child.stdout.resume();
   const kill = (): boolean => child.kill('SIGKILL');
   const interrupt = (): void => {
