@@ -212,8 +212,8 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   const isFirst = (query: URLSearchParams) =>
     !query.has('from_id') && Date.parse(query.get('from')!) !== first;
-  const fails = middleware(() => async (request, next) =>
-    isFirst(queryOf(request)) ? json(503, {}) : next(request),
+  const fails = middleware(
+    () => async (request, next) => (isFirst(queryOf(request)) ? json(503, {}) : next(request)),
   );
   await using failing = await startSimulatedServer({ screenings: 6000, fault: fails });
   const compared = paging.run(await openSession(k6, failing.target), options);

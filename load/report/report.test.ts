@@ -14,8 +14,11 @@ const ticks = (values: readonly number[], logY = false): number[] => {
 
 test('a result is undecided if a figure is unconfirmed, also that of all clients or during back-fills', () => {
   const [sure, open] = [{ confirmed: true }, { confirmed: false }];
-  const statuses = [{ capacity: { ...sure, perServer: open } }, { tenants: { alone: sure, beside: open } }].map(
-    (figures) => exitStatus({ void: false, conformant: true, held: true, ...figures } as unknown as LoadResult),
+  const statuses = [
+    { capacity: { ...sure, perServer: open } },
+    { tenants: { alone: sure, beside: open } },
+  ].map((figures) =>
+    exitStatus({ void: false, conformant: true, held: true, ...figures } as unknown as LoadResult),
   );
   expect(statuses).toEqual([EXIT.void, EXIT.void]);
 });

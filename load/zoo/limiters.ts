@@ -87,22 +87,24 @@ type DrawLimiter = (random: () => number) => Drawn;
 type Rows = Readonly<Record<string, DrawLimiter>>;
 
 /** Limits of 20 to 150 in 1 to 4 s; a bucket's burst is a third to twice its limit. */
-const limiterOf = (kind: LimiterKind): DrawLimiter => (random) => {
-  const limit = whole(random, 20, 130);
-  const windowMs = Math.round(1000 + random() * 3000);
-  const burst = Math.max(5, Math.floor(limit * (0.33 + random() * 1.6)));
-  const phaseMs = Math.floor(random() * windowMs);
-  const isBucket = kind === 'token-bucket';
-  const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
-  return {
-    behaviour: zoo.limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
-    figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
-    right: (found) => {
-      const [low, high] = found.interval ?? [0, 0];
-      return found.kind === kind && paced > low * 0.99 && paced < high * 1.01 && isHonest(found);
-    },
+const limiterOf =
+  (kind: LimiterKind): DrawLimiter =>
+  (random) => {
+    const limit = whole(random, 20, 130);
+    const windowMs = Math.round(1000 + random() * 3000);
+    const burst = Math.max(5, Math.floor(limit * (0.33 + random() * 1.6)));
+    const phaseMs = Math.floor(random() * windowMs);
+    const isBucket = kind === 'token-bucket';
+    const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
+    return {
+      behaviour: zoo.limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
+      figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
+      right: (found) => {
+        const [low, high] = found.interval ?? [0, 0];
+        return found.kind === kind && paced > low * 0.99 && paced < high * 1.01 && isHonest(found);
+      },
+    };
   };
-};
 
 const LIMITERS: Rows = Object.fromEntries(LIMITER_KINDS.map((kind) => [kind, limiterOf(kind)]));
 
