@@ -6,7 +6,7 @@ import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
 import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
 import type { Finding } from './judge.ts';
-import { TOKEN, write } from './record.ts';
+import { type LoadRecord, TOKEN, write } from './record.ts';
 
 export interface Token {
   readonly value: string;
@@ -253,7 +253,7 @@ export class Client {
   #record({ url, page }: PageRequest, { status, headers, body }: Answer): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.config.outages)) return;
     const followed = page === 'next';
-    write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, this.#withoutTokens);
+    this.#write({ kind: 'sample', url, followed, status, headers, body: body ?? '' });
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {
@@ -261,12 +261,14 @@ export class Client {
       findings.add(1, { requirement: finding.id });
       if (this.config.records) continue;
       const evidence = { request: `GET ${url}`, response: String(status) };
-      write({ kind: 'finding', ...finding, ...evidence }, this.#withoutTokens);
+      this.#write({ kind: 'finding', ...finding, ...evidence });
     }
   }
 
-  readonly #withoutTokens = (text: string): string =>
-    this.#tokens
-      .flatMap((token) => [token, encodeURIComponent(token)])
-      .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
+  #write(record: LoadRecord): void {
+    const tokens = this.#tokens.flatMap((token) => [token, encodeURIComponent(token)]);
+    write(record, (text) =>
+      tokens.reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text),
+    );
+  }
 }
