@@ -211,7 +211,7 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   const isFirst = (query: URLSearchParams) =>
-    !query.has('from_id') && Date.parse(query.get('from')!) !== first;
+    query.has('from') && !query.has('from_id') && Date.parse(query.get('from')!) !== first;
   const fails = middleware(
     () => async (request, next) => (isFirst(queryOf(request)) ? json(503, {}) : next(request)),
   );
