@@ -51,7 +51,6 @@ export class Search {
 
   readonly #settings;
   readonly #timeLimit: string;
-  readonly #noHigher: string;
 
   constructor(
     private readonly runStep: RunStep,
@@ -59,7 +58,6 @@ export class Search {
   ) {
     this.#settings = { ...settings, ...secondsOf(settings) };
     this.#timeLimit = `the time limit of ${Math.round(this.#settings.maxSeconds)} s`;
-    this.#noHigher = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
   }
 
   /** Finds the capacity of runStep's target, within settings.maxSeconds. */
@@ -86,12 +84,7 @@ export class Search {
     return new Evidence(counts, this.#settings.slo);
   }
   #left = (): number => this.#settings.maxSeconds - this.#seconds;
-  /** The rate that held. After the target became faster, maybe no higher one has broken the SLO yet. */
-  #heldFigure(): Figure {
-    const figure = this.#evidence().atHeldRate(this.#held);
-    if (this.#bracket().high < Infinity) return figure;
-    return { ...figure, interval: [figure.interval[0], Infinity], ...confirmedUnless(this.#noHigher) };
-  }
+  #heldFigure = (): Figure => this.#evidence().atHeldRate(this.#held);
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
   #bracket() {
     const { low, high } = this.#evidence().bracket();
@@ -127,9 +120,10 @@ export class Search {
         const limitedBy = 'none-found';
         return { ...ordered(rate, rate, Infinity), limitedBy, basis: 'highest-tried', confirmed: true };
       } else if (!isSeenAbove) {
-        const above = Math.min(maxRate, this.#evidence().atHeldRate(this.#held).interval[1]);
+        const above = Math.min(maxRate, this.#heldFigure().interval[1]);
         const seconds = Math.max(stepSeconds, secondsAt(above));
-        if (this.#left() < seconds) return { ...this.#heldFigure(), ...confirmedUnless(this.#noHigher) };
+        const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
+        if (this.#left() < seconds) return { ...this.#heldFigure(), ...confirmedUnless(why) };
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
       }
