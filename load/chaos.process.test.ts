@@ -11,6 +11,7 @@ import type { SimulatedSettings } from './zoo/server.ts';
 import { load, setting, test } from './zoo/setting.ts';
 
 test.describe.configure({ mode: 'parallel' });
+test.beforeEach(() => test.slow());
 
 const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
 
@@ -37,10 +38,8 @@ async function chaos(
   await using at = await setting({ screenings: 1500, fault: fault(outage) });
   mark = join(at.directory, 'failing');
   const commands = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
-  await writeFile(
-    join(at.directory, 'target.json'),
-    JSON.stringify({ ...at.server.target, fault: commands }),
-  );
+  const target = JSON.stringify({ ...at.server.target, fault: commands });
+  await writeFile(join(at.directory, 'target.json'), target);
   const running = load(['soak', ...SHORT, ...at.flags], {}, (child) => meanwhile(child, outage));
   return { ...(await running), result: await at.result('soak'), stillFails: isFailing() };
 }
@@ -53,7 +52,6 @@ const failing = ({ isFailing }: Pick<Outage, 'isFailing'>, body = '{"code":"serv
   });
 
 test('holds for a server that fails as documented and recovers', FULL, async () => {
-  test.slow();
   const { status, output, result, stillFails } = await chaos((outage) => failing(outage));
   expect(result, output).toMatchObject({ void: false, conformant: true, held: true });
   expect(output).toMatch(/\d outages? of .*503 × \d+; served again after/);
@@ -62,7 +60,6 @@ test('holds for a server that fails as documented and recovers', FULL, async () 
 });
 
 test('reports a lost screening and an HTML error', FULL, async () => {
-  test.slow();
   const { status, result } = await chaos(({ isFailing, hasFailed }) =>
     both(
       pages(({ items }) => hasFailed() && items.length > 2 && items.splice(1, 1)),
@@ -76,7 +73,6 @@ test('reports a lost screening and an HTML error', FULL, async () => {
 });
 
 test('reports 7.2-server-error for a server that does not recover', FULL, async () => {
-  test.slow();
   const { status, result } = await chaos(({ isFailing, hasFailed }) =>
     failing({ isFailing: () => isFailing() || hasFailed() }),
   );
@@ -86,7 +82,6 @@ test('reports 7.2-server-error for a server that does not recover', FULL, async 
 });
 
 test('ends the outage and reports its results as void when it is interrupted', FULL, async () => {
-  test.slow();
   const { status, output, result, stillFails } = await chaos(
     (outage) => failing(outage),
     (child, { hasFailed }) => {
@@ -103,7 +98,6 @@ test('ends the outage and reports its results as void when it is interrupted', F
 });
 
 test('is void if the fault commands make no request fail', FULL, async () => {
-  test.slow();
   const { status, result } = await chaos(() => ({}));
   expect(result.void).toContain('made no request fail');
   expect(status).toBe(3);

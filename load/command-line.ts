@@ -30,6 +30,8 @@ export function parse(argv: readonly string[]): Run | undefined {
   return parseCommand(program, argv) && chosen;
 }
 
+const BENCH_PARTS = ['service', 'certify', 'k6'];
+
 function programOf(choose: (run: Run) => void): Command {
   const program = new Command('npm run load --')
     .description(
@@ -102,11 +104,7 @@ function programOf(choose: (run: Run) => void): Command {
       "measures the cost of the reference server's pages and tokens, of a certification run, and of k6's judge: npm run bench",
     )
     .addArgument(
-      new Argument('[part]', 'only one part; certify also shows where its time goes').choices([
-        'service',
-        'certify',
-        'k6',
-      ]),
+      new Argument('[part]', 'only one part; certify also shows where its time goes').choices(BENCH_PARTS),
     )
     .option('--report-dir <dir>', 'directory for bench.json', 'reports')
     .action((part: string | undefined, { reportDir }: { reportDir: string }) =>
@@ -140,11 +138,7 @@ function programOf(choose: (run: Run) => void): Command {
   return program;
 }
 
-interface AccuracyFlags {
-  readonly servers: number;
-  readonly seed: number;
-  readonly all?: boolean;
-}
+type AccuracyFlags = Record<'servers' | 'seed', number> & { readonly all?: boolean };
 
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
   const { printAccuracy, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');

@@ -71,10 +71,8 @@ for (const { name, start } of NON_IMPLEMENTATIONS.filter((one) => SELECTED.inclu
   test(`does not hold for: ${name}`, FULL, async ({}, info) => {
     await using server = await start();
     const urls = ['--base-url', server.origin, '--auth-url', server.origin, '--client-id', 'primary-client'];
-    const { status, output } = await load(
-      [...SMOKE, '--duration', '1s', ...urls, '--report-dir', info.outputPath()],
-      { SCREENINGS_CLIENT_SECRET: 'a secret of nobody' },
-    );
+    const flags = [...SMOKE, '--duration', '1s', ...urls, '--report-dir', info.outputPath()];
+    const { status, output } = await load(flags, { SCREENINGS_CLIENT_SECRET: 'a secret of nobody' });
     expect([1, 3]).toContain(status);
     expect(output).not.toMatch(/\bheld\b|a secret of nobody|at .*\.ts:\d/);
     expect(server.leaked?.() ?? []).toEqual([]);

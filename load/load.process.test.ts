@@ -115,6 +115,9 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
 
 type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
+const smaller = { ...fixedWindow, limit: 5 };
+const threeSeconds = limited({ ...fixedWindow, windowMs: 3000 });
+const tooShort = { ...threeSeconds, retryAfter: (seconds: number) => Math.ceil(seconds) - 3 };
 const shared = createLimiter(fixedWindow);
 const wide = { maxRequests: 900, maxSeconds: 30 };
 
@@ -124,7 +127,7 @@ const limitedByItems = middleware(() => {
   return async (request, next) => {
     const answer = await next(request);
     const isFull = String(answer.body).includes('"testTime"');
-    if (!isFull || limiter.ask(performance.now()) === 0) return answer;
+    if (!isFull || limiter(performance.now()) === 0) return answer;
     return withHeader(json(429, { code: 'rate_limited' }), 'retry-after', '2');
   };
 });
@@ -149,10 +152,7 @@ const LIMITERS: Readonly<
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
   'reports no shared limit because a second client has a smaller one': [
-    {
-      behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : { ...fixedWindow, limit: 5 }),
-      clients: 2,
-    },
+    { behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : smaller), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
@@ -165,12 +165,7 @@ const LIMITERS: Readonly<
     },
   ],
   'reports a Retry-After that is too short': [
-    {
-      behaviour: () => ({
-        ...limited({ ...fixedWindow, windowMs: 3000 }),
-        retryAfter: (seconds) => Math.ceil(seconds) - 3,
-      }),
-    },
+    { behaviour: () => tooShort },
     { maxRequests: 400, maxSeconds: 20 },
     (_, { findings }) => expect(findings.map(({ id }) => id)).toContain('7.2-retry-after-honest'),
   ],
@@ -202,7 +197,7 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   expect((await load(flags)).status).toBe(3);
 });
 
-test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({ k6 }) => {
+test('paging: recognises OFFSET, a failed first page and a truncated cursor', FULL, async ({ k6 }) => {
   const [first, last] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map((at) => Date.parse(at));
   const offset = middleware(() => async (request, next) => {
     const query = queryOf(request);
@@ -215,6 +210,14 @@ test('paging: recognises OFFSET, and reports a truncated cursor', FULL, async ({
   const options = { ...OPTIONS, pageSize: 200, maxPages: 100 };
   const { depth } = await paging.run(await openSession(k6, slow.target), options);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
+  const isFirst = (query: URLSearchParams) =>
+    query.has('from') && !query.has('from_id') && Date.parse(query.get('from')!) !== first;
+  const fails = middleware(
+    () => async (request, next) => (isFirst(queryOf(request)) ? json(503, {}) : next(request)),
+  );
+  await using failing = await startSimulatedServer({ screenings: 6000, fault: fails });
+  const compared = paging.run(await openSession(k6, failing.target), options);
+  await expect(compared).rejects.toThrow('status 503');
   const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
   await using cut = await startSimulatedServer({ fault: cursor, screenings: 3000 });
   const session = await openSession(k6, cut.target);

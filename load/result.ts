@@ -18,15 +18,14 @@ export interface CapacityFigure extends Found {
   readonly perServer?: Omit<CapacityFigure, 'perServer'>;
 }
 
+type Certainty = 'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy' | 'quota';
+
 /**
  * Number of polling tenants that the target carries, and the latencies at rates up to a quarter of the
  * carried one. The upper end of the interval is null in JSON if a quota of the measured clients was the limit, or the SLO
  * held at every rate.
  */
-export interface TenantsCarried extends Pick<
-  Found,
-  'interval' | 'confirmed' | 'unconfirmed' | 'prediction' | 'limitedBy' | 'quota'
-> {
+export interface TenantsCarried extends Pick<Found, Certainty> {
   readonly tenants: number;
   readonly pollMs: number;
   readonly pagesPerPoll: number;
@@ -58,7 +57,7 @@ export interface LoadResult {
   readonly requests: number;
   readonly tokenCalls: number;
   readonly pageSize: number;
-  readonly generator?: { readonly cpuShare?: number | undefined; readonly schedulerLagP99Ms?: number };
+  readonly generator?: { readonly cpuShare?: number | undefined };
   readonly seconds?: number;
   readonly latency?: Latency;
   readonly thresholds?: Readonly<Record<string, boolean>>;
@@ -78,7 +77,8 @@ type Judged = Pick<LoadResult, 'void' | 'held' | 'conformant' | 'capacity' | 'te
 export function verdictOf({ void: why, held, conformant, capacity, tenants }: Judged) {
   if (why !== false) return ['Void', 'untested'] as const;
   if (!conformant) return ['Non-conformant under load', 'fail'] as const;
-  if ((capacity ?? tenants?.alone)?.confirmed === false) return ['Undecided', 'untested'] as const;
+  const figures = [capacity, capacity?.perServer, tenants?.alone, tenants?.beside];
+  if (figures.some((one) => one?.confirmed === false)) return ['Undecided', 'untested'] as const;
   return held ? (['Held', 'pass'] as const) : (['Not held', 'fail'] as const);
 }
 
@@ -88,7 +88,7 @@ export function verdictText(result: Judged): string {
   return status === 'pass' ? 'held' : word.toUpperCase();
 }
 
-/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed capacity. */
+/** 0 held · 1 SLO or conformance broken · 3 void, also for an unconfirmed figure. */
 export const exitStatus = (result: Judged): number =>
   ({ pass: EXIT.held, fail: EXIT.broken, untested: EXIT.void })[verdictOf(result)[1]];
 

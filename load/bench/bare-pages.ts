@@ -6,12 +6,7 @@ const { URL = '', TOKEN = '', RATE = '1', DURATION = '1s' } = __ENV;
 
 export const options: Options = {
   scenarios: {
-    bare: {
-      executor: 'constant-arrival-rate',
-      rate: Number(RATE),
-      duration: DURATION,
-      preAllocatedVUs: 50,
-    },
+    bare: { executor: 'constant-arrival-rate', rate: Number(RATE), duration: DURATION, preAllocatedVUs: 50 },
   },
 };
 

@@ -9,14 +9,12 @@ import { EXIT } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { certificateRows } from './certificate.ts';
 import { generatorRow } from './generator.ts';
-import { type Row, serviceRows } from './service.ts';
+import { type Row, serviceRows, type Tell } from './service.ts';
+
+const NONE = '{"rows":[]}';
 
 /** Measures one part or all, and writes bench.json. Returns 0 if every goal is reached, else 1. Throws UsageError. */
-export async function bench(
-  part: string | undefined,
-  reportDir: string,
-  tell: (line: string) => void,
-): Promise<number> {
+export async function bench(part: string | undefined, reportDir: string, tell: Tell): Promise<number> {
   await prepareDirectory(reportDir);
   const wanted = (name: string): boolean => part === undefined || part === name;
   const k6 = wanted('k6') ? await findK6() : undefined;
@@ -27,13 +25,8 @@ export async function bench(
     ...(k6 ? [await generatorRow(k6, tell)] : []),
   ];
   const file = join(reportDir, 'bench.json');
-  const known =
-    part === undefined
-      ? []
-      : await readFile(file, 'utf8').then(
-          (text) => (JSON.parse(text) as { rows: Row[] }).rows,
-          () => [],
-        );
+  const text = part === undefined ? NONE : await readFile(file, 'utf8').catch(() => NONE);
+  const { rows: known } = JSON.parse(text) as { rows: Row[] };
   // Keeps the rows of other parts.
   const others = known.filter(({ name }) => !rows.some((row) => row.name === name));
   await writeFile(file, `${JSON.stringify({ rows: [...others, ...rows] }, null, 2)}\n`);

@@ -23,7 +23,8 @@ export async function pgbench(
   query: string,
   tenantId: string,
   cursors: readonly Cursor[],
-  { size, seconds }: { size: number; seconds: number },
+  size: number,
+  seconds: number,
 ): Promise<number | undefined> {
   await using directory = await temporaryFolder('screenings-pgbench');
   try {
@@ -33,10 +34,8 @@ export async function pgbench(
       const key = [`'${tenantId}'::uuid`, `${at}::numeric`, '1e12::numeric'];
       const values = [...key, String(size + 1), `${id}::bigint`];
       const file = join(directory.path, `${n}.sql`);
-      await writeFile(
-        file,
-        `${query.replace(/\$(\d)/g, (_, index: string) => values[Number(index) - 1]!)};\n`,
-      );
+      const sql = query.replace(/\$(\d)/g, (_, index: string) => values[Number(index) - 1]!);
+      await writeFile(file, `${sql};\n`);
       files.push('-f', file);
     }
     // libpq does not decode + as a space.

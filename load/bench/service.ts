@@ -17,6 +17,8 @@ const SMALL = 10_000;
 const [ROUNDS, SECONDS] = [5, 1.5];
 const CURSORS = 500;
 const SCHEMA = 'bench';
+/** The servers of contender.ts. */
+const PEERS = ['bare', 'offset', 'first', 'constant'];
 
 export interface Row {
   readonly name: string;
@@ -38,7 +40,7 @@ export function rowOf(
   return { name, ratio, goal, reached: isReached(ratio), detail };
 }
 
-type Tell = (line: string) => void;
+export type Tell = (line: string) => void;
 
 export async function serviceRows(tell: Tell): Promise<Row[]> {
   await using embedded = await openDatabase('embedded');
@@ -49,10 +51,8 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
 
   /** Stores a tenant's screenings; returns random cursors in them. */
   async function fill(tenantId: string, count: number, idOffset: bigint): Promise<Cursor[]> {
-    await storeScreenings(
-      connections,
-      generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset }),
-    );
+    const screenings = generateScreenings({ tenantId, count, seed: 1, bigIds: false, idOffset });
+    await storeScreenings(connections, screenings);
     // No cursor in the last 1001 screenings, so that every page is full.
     return connections.query<Cursor & Record<string, unknown>>({
       text: `SELECT at::text, id::text, (n - 1)::int AS offset
@@ -68,10 +68,8 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
   await connections.query({ text: 'VACUUM ANALYZE screening' });
   await connections.stop();
 
-  await using running = await startReference(['--screenings', '1', '--keep', SCHEMA], {
-    tell,
-    env: { DATABASE_URL: shared.href },
-  });
+  const env = { DATABASE_URL: shared.href };
+  await using running = await startReference(['--screenings', '1', '--keep', SCHEMA], { tell, env });
   const target = await resolveTarget(running.target, { label: 'reference server' });
   const contender = new URL('contender.ts', import.meta.url);
   await using peers = await startChild(contender, [database.url, TENANTS.primary]);
@@ -101,20 +99,13 @@ export async function serviceRows(tell: Tell): Promise<Row[]> {
   const small = await own('secondTenant', smallCursors);
 
   async function pageRows(size: number): Promise<Row[]> {
-    const kinds = ['bare', 'offset', 'first', 'constant'];
-    const rate = await measureMedians(
-      {
-        own: all(size),
-        pgbench: () =>
-          pgbench(database.url, PAGE.afterScreening, TENANTS.primary, cursors.slice(0, 64), {
-            size,
-            seconds: SECONDS,
-          }),
-        ...Object.fromEntries(kinds.map((kind) => [kind, peer(kind, size)])),
-        ...{ begin: begin(size), end: end(size), small: small(size) },
-      },
-      { tell },
-    );
+    const some = cursors.slice(0, 64);
+    const measures = {
+      ...{ own: all(size), begin: begin(size), end: end(size), small: small(size) },
+      pgbench: () => pgbench(database.url, PAGE.afterScreening, TENANTS.primary, some, size, SECONDS),
+      ...Object.fromEntries(PEERS.map((kind) => [kind, peer(kind, size)])),
+    };
+    const rate = await measureMedians(measures, { tell });
     const detail = { screenings: SCREENINGS, pageSize: size, connections: 8, rounds: ROUNDS };
     const against = (name: string, other: string, goal: number, one = 'own'): Row[] =>
       rowAtLeast(`pages of ${size}${name}`, rate(one), rate(other), goal, detail);
@@ -199,10 +190,8 @@ async function guessRow(port: number, clientId: string): Promise<Row> {
     await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
     return performance.now() - sentAt;
   };
-  const rate = await measureMedians(
-    { unknown: () => guess('nobody'), wrong: () => guess(clientId) },
-    { rounds: 30 },
-  );
+  const guesses = { unknown: () => guess('nobody'), wrong: () => guess(clientId) };
+  const rate = await measureMedians(guesses, { rounds: 30 });
   const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
   const alike = (ratio: number): boolean => ratio <= 1.1 && ratio >= 1 / 1.1;
   const ratio = detail.unknownMs / detail.wrongMs;

@@ -10,14 +10,8 @@ import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { brokenThresholds } from '../scenarios/format.ts';
 import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } from '../result.ts';
 
-interface Part extends Omit<ScenarioSummary, 'thresholds'>, Pick<LoadResult, 'thresholds'> {
-  /** Why the part must not be interpreted. */
-  readonly void?: string | false | undefined;
-  /** Whether the SLO held; absent for runners, which do not judge. */
-  readonly held?: boolean | undefined;
-}
-
-type Parsed = Partial<Omit<Part, 'void'>> & Partial<LoadResult>;
+/** The summary of a runner, or a result, which also has a verdict and may be void. */
+type Part = Omit<ScenarioSummary, 'thresholds'> & Partial<Pick<LoadResult, 'thresholds' | 'void' | 'held'>>;
 
 /** Reads a result file, a summary file, or a runner's log that contains the summary. Throws UsageError. */
 async function readPart(file: string): Promise<Part & { findings: readonly Finding[] }> {
@@ -26,17 +20,15 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   });
   const lines = text.split('\n');
   for (const candidate of [text, ...lines.toReversed()]) {
-    const parsed: Parsed = parseJson(candidate) ?? {};
-    const { latency, shared, schedulerLagP99Ms, held, durationMs = 0, seconds = durationMs / 1000 } = parsed;
-    const { requests = 0, tokenCalls = 0, counts = { pages: requests, token_calls: tokenCalls } } = parsed;
-    const { void: why, thresholds } = parsed;
-    if (!latency && !parsed.counts) continue;
-    const records = lines.flatMap((line) => readRecord(line) ?? []);
-    const known = (parsed.findings ?? []).flatMap(({ id, failures }) =>
-      failures.map(({ message }) => ({ id, message })),
-    );
-    const findings = [...records.filter((one) => one.kind === 'finding'), ...known];
-    return { seconds, counts, findings, latency, void: why, held, thresholds, shared, schedulerLagP99Ms };
+    const parsed: Partial<Part & LoadResult> = parseJson(candidate) ?? {};
+    const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [] } = parsed;
+    if (!parsed.latency && !parsed.counts) continue;
+    const findings: Finding[] = lines
+      .flatMap((line) => readRecord(line) ?? [])
+      .filter((record) => record.kind === 'finding');
+    for (const { id, failures } of known) findings.push(...failures.map(({ message }) => ({ id, message })));
+    const counts = { pages: requests, token_calls: tokenCalls };
+    return { seconds: durationMs / 1000, counts, ...parsed, findings };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);
 }
@@ -112,11 +104,8 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
 /** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
 const MAX_LAG = 0.5;
 
-function voidReason(
-  parts: readonly Part[],
-  { parts: count, due = 0, p99Ms }: SharedPart,
-  counts: Part['counts'],
-): string | undefined {
+function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts']): string | undefined {
+  const { parts: count, due = 0, p99Ms } = of;
   if (parts.length < count) return `${parts.length} of ${count} parts are there`;
   const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)

@@ -4,25 +4,18 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Found } from '../estimate/figures.ts';
-import { bisect, linesOf, median } from '../estimate/numbers.ts';
+import { bisect, linesOf } from '../estimate/numbers.ts';
 import { type Assumptions, meanPages } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
-import {
-  type CapacityFigure,
-  EXIT,
-  type LoadResult,
-  type TenantsCarried,
-  type TenantsFigure,
-} from '../result.ts';
+import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
 import { plot } from '../report/plot.ts';
 
-export interface PlanFlags extends Omit<
-  Assumptions,
-  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
-> {
+type Computed = 'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread';
+
+export interface PlanFlags extends Omit<Assumptions, Computed> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
@@ -74,12 +67,10 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
   const { tenants, capacity } = result;
-  const unreliable = objections(
-    result,
-    tenants
-      ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
-      : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer },
-  );
+  const figures = tenants
+    ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
+    : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer };
+  const unreliable = objections(result, figures);
   const warnings = linesOf(
     ...unreliable,
     ...planned.warnings,
@@ -91,15 +82,9 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       pollMs === undefined &&
       'assumes that a poll costs as much as a full page: measure it and give --poll-from, or plan from `tenants`',
   );
-  console.log(
-    flags.json
-      ? JSON.stringify({ ...planned, warnings }, null, 2)
-      : [
-          ...planned.steps,
-          `the first limit: ${planned.limitedFirstBy}`,
-          ...warnings.map((warning) => `warning: ${warning}`),
-        ].join('\n'),
-  );
+  const lines = [...planned.steps, `the first limit: ${planned.limitedFirstBy}`];
+  lines.push(...warnings.map((warning) => `warning: ${warning}`));
+  console.log(flags.json ? JSON.stringify({ ...planned, warnings }, null, 2) : lines.join('\n'));
   await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);
@@ -110,7 +95,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
 /** Why the measured figures are unreliable. */
 export const objections = (
   result: LoadResult,
-  figures: Readonly<Record<string, Confirmed | undefined>>,
+  figures: Readonly<Record<string, Pick<Found, 'confirmed' | 'unconfirmed'> | undefined>>,
 ): string[] =>
   linesOf(
     ...Object.entries(figures).map(
@@ -121,8 +106,6 @@ export const objections = (
     !result.conformant &&
       `the answers were wrong under load (${result.findings.map(({ id }) => id).join(', ')}), so the plan is unreliable`,
   );
-
-type Confirmed = Pick<Found, 'confirmed' | 'unconfirmed'>;
 
 /** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;
@@ -154,11 +137,8 @@ export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas:
 }
 
 /** Converts measured polls of tenants to pages. */
-export function measuredByTenants(
-  result: LoadResult,
-  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
-  replicas: number,
-): Measured {
+export function measuredByTenants(result: LoadResult, of: TenantsFigure, replicas: number): Measured {
+  const { alone, beside, pollSeconds, clients, slo } = of;
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
   const saturation = perSecond / MAX_UTILISATION;
@@ -183,16 +163,9 @@ export function measuredByTenants(
  * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
  * back-fill, every page costs as much as a measured one.
  */
-export function pricesBy(
-  { pagesPerPoll }: Pick<TenantsCarried, 'pagesPerPoll'>,
-  backfillWork = 1,
-  pageSize: number,
-) {
-  const [screenings] = bisect(
-    pagesPerPoll * pageSize,
-    30,
-    (mean) => meanPages(mean, pageSize) < pagesPerPoll,
-  );
+export function pricesBy({ pagesPerPoll }: { pagesPerPoll: number }, backfillWork = 1, pageSize: number) {
+  const isLess = (mean: number): boolean => meanPages(mean, pageSize) < pagesPerPoll;
+  const [screenings] = bisect(pagesPerPoll * pageSize, 30, isLess);
   const perPage = screenings / Math.max(1, pagesPerPoll);
   const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
   return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };
@@ -207,8 +180,7 @@ const idleMs = (steps: CapacityFigure['steps']): number =>
 
 /** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {
-  const { tables } = await readResult(file, scenario);
-  const ms = median((tables?.['time'] ?? []).map((row) => Number(row['p50Ms'])));
+  const { latency: { p50Ms: ms } = { p50Ms: 0 } } = await readResult(file, scenario);
   if (!(ms > 0)) throw new UsageError(`${file}: contains no latencies`);
   return ms;
 }
@@ -233,14 +205,6 @@ ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}
 ${plot('Load at the peak by year', 'years from now', 'requests per second', { 'load at the peak': load }, { level })}
 <h2>Arithmetic</h2>
 <ul>${steps.map((step) => markup`<li>${step}</li>`)}</ul>`;
-  return loadPage(
-    'plan',
-    target,
-    carried === undefined
-      ? ['Not measured', 'untested']
-      : carried
-        ? ['Carried', 'pass']
-        : ['Not carried', 'fail'],
-    body,
-  );
+  const known = carried ? (['Carried', 'pass'] as const) : (['Not carried', 'fail'] as const);
+  return loadPage('plan', target, carried === undefined ? ['Not measured', 'untested'] : known, body);
 }

@@ -46,26 +46,18 @@ export async function scenarioCommand(
   const k6 = await unlessAborted(signal, ensureK6(tell));
   await using running = named ? undefined : await unlessAborted(signal, reference(flags, tell));
   const target = named ?? (await resolveTarget(withoutData(running!.target), { label: 'reference server' }));
-  const timeoutMs = flags.timeout * 1000;
-  const metricsUrl = named ? {} : { metricsUrl: `${new URL(target.baseUrl).origin}/metrics` };
-  const prepared = await unlessAborted(
-    signal,
-    prepare({ ...target, ...metricsUrl, timeoutMs }, SCENARIOS[name].window),
-  );
-  const session = new Session(
-    k6,
-    prepared,
-    {
-      slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
-      pageSize: flags.pageSize ?? 1,
-      seed: flags.seed * SEEDS,
-      timeoutSeconds: flags.timeout,
-      maxVUs: flags.maxVus ?? MAX_VUS,
-      outputs: flags.out ?? [],
-    },
-    tell,
-    signal,
-  );
+  const metricsUrl = named ? undefined : `${new URL(target.baseUrl).origin}/metrics`;
+  const asked = { ...target, metricsUrl, timeoutMs: flags.timeout * 1000 };
+  const prepared = await unlessAborted(signal, prepare(asked, SCENARIOS[name].window));
+  const settings = {
+    slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
+    pageSize: flags.pageSize ?? 1,
+    seed: flags.seed * SEEDS,
+    timeoutSeconds: flags.timeout,
+    maxVUs: flags.maxVus ?? MAX_VUS,
+    outputs: flags.out ?? [],
+  };
+  const session = new Session(k6, prepared, settings, tell, signal);
   if (flags.kubernetes) {
     const { kubernetes, parallelism = PARALLELISM } = flags;
     const files = await writeKubernetes(name, session, flags, kubernetes, parallelism);
@@ -104,10 +96,8 @@ async function namedTarget(flags: ScenarioFlags): Promise<Target | undefined> {
       throw new UsageError('--base-url, --auth-url and --client-id must be given together');
     const clientSecret = process.env['SCREENINGS_CLIENT_SECRET'];
     if (!clientSecret) throw new UsageError('--client-id needs the secret in SCREENINGS_CLIENT_SECRET');
-    return resolveTarget(
-      { baseUrl, authUrl, clients: { primary: { clientId, clientSecret } } },
-      { label: 'flags' },
-    );
+    const clients = { primary: { clientId, clientSecret } };
+    return resolveTarget({ baseUrl, authUrl, clients }, { label: 'flags' });
   }
   const json = withoutData(await readTargetFile(file));
   return resolveTarget(json, { directory: dirname(file), label: file });

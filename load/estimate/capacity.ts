@@ -21,6 +21,8 @@ export const SEARCH = {
   /** Factor on STEP.leastSamples, as the warm-up does not count. */
   enough: 1.4,
 };
+/** Seconds until a step at this rate has enough samples. */
+const secondsAt = (rate: number): number => (STEP.leastSamples * SEARCH.enough) / rate;
 /** A safety limit: at very low rates a step would take minutes. */
 const LONGEST_DOUBLING_SECONDS = 40;
 
@@ -119,11 +121,9 @@ export class Search {
         return { ...ordered(rate, rate, Infinity), limitedBy, basis: 'highest-tried', confirmed: true };
       } else if (!isSeenAbove) {
         const above = Math.min(maxRate, this.#heldFigure().interval[1]);
-        const seconds = Math.max(stepSeconds, (STEP.leastSamples * SEARCH.enough) / above);
-        if (this.#left() < seconds) {
-          const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
-          return { ...this.#heldFigure(), ...confirmedUnless(why) };
-        }
+        const seconds = Math.max(stepSeconds, secondsAt(above));
+        const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
+        if (this.#left() < seconds) return { ...this.#heldFigure(), ...confirmedUnless(why) };
         await this.#lookAbove(above, seconds);
         isSeenAbove = true;
       }
@@ -226,7 +226,7 @@ export class Search {
     for (let attempt = 0; attempt < 3 && verdict() !== 'holds'; attempt += 1) {
       if (verdict() === 'breaks' && isAnyLower) return false;
       if (verdict() === 'breaks') rate /= 3;
-      const seconds = Math.min(LONGEST_DOUBLING_SECONDS * 1.5, (STEP.leastSamples * SEARCH.enough) / rate);
+      const seconds = Math.min(LONGEST_DOUBLING_SECONDS * 1.5, secondsAt(rate));
       await this.#run(rate, Math.max(2 * stepSeconds, seconds));
     }
     return verdict() === 'holds';
@@ -256,10 +256,7 @@ export class Search {
   /** Runs a confirmation, which must hold by its own samples; extended once if undecided. */
   async #confirm(rate: number): Promise<boolean> {
     const { slo, confirmSeconds } = this.#settings;
-    const seconds = Math.max(
-      confirmSeconds,
-      Math.min((STEP.leastSamples * SEARCH.enough) / rate, this.#left()),
-    );
+    const seconds = Math.max(confirmSeconds, Math.min(secondsAt(rate), this.#left()));
     const from = this.#steps.length;
     const verdict = (): Verdict => {
       const own = new Evidence(this.#steps.slice(from), slo);
@@ -302,22 +299,15 @@ export class Search {
     const evidence = this.#evidence();
     // Quota runs provoke rejections on purpose; they say nothing about lower rates.
     this.#noQuota = true;
-    const found = await confirmQuota(
-      this.#settings,
-      async (rate, seconds, how) => {
-        const { void: why } = await this.#run(rate, seconds, how);
-        this.#concurrencyLimit ??= concurrencyLimitOf(this.#samples);
-        return { samples: this.#samples, void: why };
-      },
-      this.#left,
-      step,
-      this.#samples,
-      {
-        acceptedPerSecond:
-          evidence.sum((one) => one.accepted * one.seconds) / evidence.sum(({ seconds }) => seconds),
-        idleMs: this.#steps[0]!.p50Ms,
-      },
-    );
+    const offer: RunStep = async (rate, seconds, how) => {
+      const { void: why } = await this.#run(rate, seconds, how);
+      this.#concurrencyLimit ??= concurrencyLimitOf(this.#samples);
+      return { samples: this.#samples, void: why };
+    };
+    const accepted = evidence.sum((one) => one.accepted * one.seconds);
+    const acceptedPerSecond = accepted / evidence.sum(({ seconds }) => seconds);
+    const quiet = { acceptedPerSecond, idleMs: this.#steps[0]!.p50Ms };
+    const found = await confirmQuota(this.#settings, offer, this.#left, step, this.#samples, quiet);
     this.#predicted = found?.prediction;
     this.#banSeconds = found?.banSeconds;
     if (!found?.figure) return;

@@ -13,7 +13,7 @@ export const DEPTH = {
   end: 0.96,
 };
 
-/** A page of one traversal; `firstMs`: the first page of a window that begins at the same position. */
+/** A page of one traversal; `firstMs`: the first page of a window that begins there, read right before or after it. */
 export interface DeepPage {
   readonly depth: number;
   readonly ms: number;

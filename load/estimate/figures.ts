@@ -156,7 +156,7 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
   };
 }
 
-export interface StepRun {
+interface StepRun {
   readonly samples: readonly Sample[];
   /** Why the generator or its machine may have influenced the samples. */
   readonly void?: string | undefined;

@@ -141,11 +141,8 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
       moved = false;
       for (const [first, last] of directions) {
         const next: [number, number] = [edges[0] + first * step, edges[1] + last * step];
-        const settings = {
-          ...start.settings,
-          windowMs: (next[1] - next[0]) / windows,
-          ...(phaseMs === undefined ? {} : { phaseMs: next[0] }),
-        };
+        const longer = { ...start.settings, windowMs: (next[1] - next[0]) / windows };
+        const settings = phaseMs === undefined ? longer : { ...longer, phaseMs: next[0] };
         const there = evaluate(seen, settings, found.distance);
         if (there.distance < found.distance) [found, edges, moved] = [there, next, true];
       }
@@ -157,26 +154,20 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
 const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
 
 /** Range of windows with at most `misses` misses; the window edge in the middle of the probe stays fixed. */
-function windowsBetween(
-  seen: readonly Observation[],
-  settings: LimiterSettings,
-  misses: number,
-): readonly [number, number] {
+function windowsBetween(seen: readonly Observation[], settings: LimiterSettings, misses: number) {
   const { phaseMs, windowMs } = settings;
   const middleMs = (seen[0]!.atMs + seen.at(-1)!.atMs) / 2;
   const edgeMs = phaseMs !== undefined && phaseMs + Math.round((middleMs - phaseMs) / windowMs) * windowMs;
   const furthest = (step: number): number => {
     let ms = windowMs;
-    const explains = (): boolean =>
-      evaluate(seen, {
-        ...settings,
-        windowMs: ms * step,
-        ...(edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) }),
-      }).misses <= misses;
+    const explains = (): boolean => {
+      const phase = edgeMs === false ? {} : { phaseMs: edgeMs % (ms * step) };
+      return evaluate(seen, { ...settings, windowMs: ms * step, ...phase }).misses <= misses;
+    };
     while (Math.abs(Math.log(ms / windowMs)) < Math.log(WIDEST) && explains()) ms *= step;
     return ms * step;
   };
-  return [furthest(1 / STEP), furthest(STEP)];
+  return [furthest(1 / STEP), furthest(STEP)] as const;
 }
 
 /** `all` also contains the answers after those that are fitted. */
@@ -211,9 +202,7 @@ export function fitAll(seen: readonly Observation[], all: readonly Observation[]
   const starts = startsOf(seen, releases);
   return LIMITER_KINDS.flatMap((kind) => {
     const ofKind = starts.filter((one) => one.kind === kind);
-    const apart = [false, true].map((anchored) =>
-      ofKind.filter((one) => (one.anchored ?? false) === anchored),
-    );
+    const apart = [undefined, true].map((anchored) => ofKind.filter((one) => one.anchored === anchored));
     const fits = apart.flatMap((some) => fit(seen, all, some) ?? []);
     return fits.sort((a, b) => a.misses - b.misses || a.surprises - b.surprises).slice(0, 1);
   });

@@ -110,18 +110,14 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
   const [lowMs, highMs] = winner.windowMs;
-  const perSecond = (ms: number): number => rounded((limit * 1000) / ms);
+  const rate = (ms: number): number => rounded((limit * 1000) / ms);
   const seconds = (ms: number): number => rounded(ms / 1000);
-  const isBucket = kind === 'token-bucket';
-  const [low, high] = isBucket ? [highMs, lowMs].map(perSecond) : [lowMs, highMs].map(seconds);
-  const figures = {
-    ...(isBucket
-      ? { burst: limit, ratePerSecond: perSecond(windowMs) }
-      : { limit, windowSeconds: seconds(windowMs) }),
-    interval: [low!, high!] as const,
-    ...(later > 0 ? { prediction } : {}),
-  };
-  return { kind: isOpen ? 'cannot-tell' : kind, ...figures, alternatives, explained, ...common };
+  const figures =
+    kind === 'token-bucket'
+      ? { burst: limit, ratePerSecond: rate(windowMs), interval: [rate(highMs), rate(lowMs)] as const }
+      : { limit, windowSeconds: seconds(windowMs), interval: [seconds(lowMs), seconds(highMs)] as const };
+  const told = later > 0 ? { ...figures, prediction } : figures;
+  return { kind: isOpen ? 'cannot-tell' : kind, ...told, alternatives, explained, ...common };
 }
 
 /** Number of requests that are admitted within the uncertainty of an answer's time. */
@@ -144,9 +140,7 @@ function longRunRate(pressed: readonly Observation[]): number | undefined {
  * between, as rejected requests may count. Another client on the same quota may use the refilled capacity, but then the
  * next wait is a full one again.
  */
-function judgeRetryAfter(
-  seen: readonly Observation[],
-): Pick<LimiterFinding, 'retryAfter' | 'retryAfterHonest'> {
+function judgeRetryAfter(seen: readonly Observation[]) {
   let [longEnough, short, same, worstShortSeconds] = [0, 0, 0, 0];
   // One wait per admission: polls after a wait that was too short do not count as waits.
   let isShort = false;
@@ -174,8 +168,6 @@ function judgeRetryAfter(
   const isTooShort =
     (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
   if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
-  return {
-    retryAfter: { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) },
-    retryAfterHonest: !isTooShort,
-  };
+  const retryAfter = { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) };
+  return { retryAfter, retryAfterHonest: !isTooShort };
 }

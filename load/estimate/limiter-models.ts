@@ -29,32 +29,25 @@ interface Model {
   waitMs(atMs: number): number;
 }
 
-export interface Limiter {
-  /** Admits and counts a request and returns 0, or returns the time until one would be admitted. */
-  ask(nowMs: number): number;
-}
+/** Admits and counts a request and returns 0, or returns the time until one would be admitted. */
+export type Limiter = (nowMs: number) => number;
 
 export function createLimiter(settings: LimiterSettings): Limiter {
   const model = limiterModel(settings);
-  return {
-    ask(nowMs) {
-      if (model.spare(nowMs) < 0) return model.waitMs(nowMs);
-      model.count(nowMs);
-      return 0;
-    },
+  return (nowMs) => {
+    if (model.spare(nowMs) < 0) return model.waitMs(nowMs);
+    model.count(nowMs);
+    return 0;
   };
 }
 
-export function limiterModel(settings: LimiterSettings): Model {
-  switch (settings.kind) {
-    case 'sliding-log':
-      return slidingLog(settings);
-    case 'token-bucket':
-      return tokenBucket(settings);
-    default:
-      return windows(settings);
-  }
-}
+const MODELS = {
+  'fixed-window': windows,
+  'sliding-log': slidingLog,
+  'sliding-counter': windows,
+  'token-bucket': tokenBucket,
+};
+export const limiterModel = (settings: LimiterSettings): Model => MODELS[settings.kind](settings);
 
 /** Half a request: the threshold lies between the last admitted count and the first rejected one. */
 const BETWEEN = 0.5;

@@ -15,13 +15,11 @@ const [LEAST_SHARE, TOLERANCE] = [0.95, 0.1];
 type Sent = Pick<Reply, 'sentMs' | 'rttMs' | 'ok'>;
 
 /** The concurrency limit that explains the 429 answers; undefined if none does. */
-export const concurrencyLimitOf = (samples: readonly Sample[]): number | undefined =>
-  findConcurrencyLimit(
-    samples
-      .map((one) => ({ sentMs: sentMsOf(one), rttMs: one.serviceMs, ok: one.status !== 429 }))
-      .sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok)),
-    LEAST_REFUSED,
-  );
+export function concurrencyLimitOf(samples: readonly Sample[]): number | undefined {
+  const sent = samples.map((of) => ({ sentMs: sentMsOf(of), rttMs: of.serviceMs, ok: of.status !== 429 }));
+  sent.sort((a, b) => a.sentMs - b.sentMs || Number(b.ok) - Number(a.ok));
+  return findConcurrencyLimit(sent, LEAST_REFUSED);
+}
 
 /** Like concurrencyLimitOf, for requests in the order of their decisions; needs at least leastRefused rejections. */
 export function findConcurrencyLimit(sent: readonly Sent[], leastRefused: number): number | undefined {

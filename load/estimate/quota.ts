@@ -3,9 +3,9 @@
  * predicts which share of the requests is rejected just below it and far above it.
  */
 import { confirmedUnless, ordered } from './figures.ts';
-import type { Figure, HowToRun, Prediction, Quota, SearchSettings, secondsOf, StepRun } from './figures.ts';
+import type { Figure, Prediction, Quota, RunStep, SearchSettings, secondsOf } from './figures.ts';
 import { poissonArrivals } from './random.ts';
-import { createLimiter, LIMITER_KINDS } from './limiter-models.ts';
+import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-models.ts';
 import type { Observation } from './limiter-probe.ts';
 import { ascending, bisect, largest, median, smallest, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
@@ -45,7 +45,7 @@ const IRREGULAR = 0.3;
 /** Safety limits: fewer intervals, or admitted requests per interval or in all, are chance; attempts to measure. */
 const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED, ATTEMPTS] = [5, 10, 30, 4];
 /** Precision of simulations: phases of windows, and arrivals. */
-const [PHASES, ARRIVALS] = [12, 20_000];
+const [PHASES, ARRIVALS] = [Array.from({ length: 12 }, (_, index) => index / 12), 20_000];
 /** Bans of one length vary less than this, as a share. */
 const SAME_BAN = 0.15;
 
@@ -78,10 +78,8 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   const waits = releasesOf(sent);
   // A series of rejections cut short by the end of the run also counts.
   const cut = sent[sent.findLastIndex(({ ok }) => ok) + 1];
-  const longest = largest(
-    waits.map(({ waitedMs }) => waitedMs),
-    cut === undefined ? 0 : endMs - cut.atMs,
-  );
+  const cutMs = cut === undefined ? 0 : endMs - cut.atMs;
+  const longest = Math.max(cutMs, largest(waits.map(({ waitedMs }) => waitedMs)));
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
   const releases = waits.flatMap(({ waitedMs, passedMs }) =>
@@ -103,21 +101,18 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
     };
   }
   // Without a whole window, this is only the rate of this run.
-  if (last === first)
-    return {
-      perSecond: (passed(0, endMs) * 1000) / endMs,
-      error: 1,
-      settled: false,
-      releases: releases.length,
-    };
+  if (last === first) {
+    const perSecond = (passed(0, endMs) * 1000) / endMs;
+    return { perSecond, error: 1, settled: false, releases: releases.length };
+  }
   const count = passed(first, last);
   const perSecond = (count * 1000) / (last - first);
-  const unequal = largest(
-    releases
-      .slice(1)
-      .map((atMs, index) => passed(releases[index]!, atMs) / (atMs - releases[index]!))
-      .map((perMs) => Math.abs((perMs * 1000) / perSecond - 1)),
-  );
+  const perMs = (toMs: number, index: number): number => {
+    const fromMs = releases[index]!;
+    return passed(fromMs, toMs) / (toMs - fromMs);
+  };
+  const rates = releases.slice(1).map(perMs);
+  const unequal = largest(rates.map((rate) => Math.abs((rate * 1000) / perSecond - 1)));
   // Each reset is seen up to one interval between arrivals too late.
   const paceMs = endMs / sent.length;
   const windows = releases.length - 1;
@@ -146,19 +141,12 @@ export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefi
   [...policies].sort((a, b) => b.windowSeconds - a.windowSeconds)[0];
 
 export const longestWait = (samples: readonly Sample[]): number =>
-  largest(
-    samples.map((one) => one.retryAfterSeconds ?? 0),
-    0,
-  );
+  Math.max(0, largest(samples.map(({ retryAfterSeconds = 0 }) => retryAfterSeconds)));
 
 /** The quota that headers declare; undefined if an observed wait or count is too large for it. */
-function declaredQuota(
-  policy: RatePolicy | undefined,
-  waitSeconds: number,
-  passedPerLimit: number,
-): Quota | undefined {
-  if (!policy || policy.atLeast || waitSeconds > policy.windowSeconds * 1.05 + 1 || passedPerLimit > 1)
-    return undefined;
+function declaredQuota(policy: RatePolicy | undefined, waitSeconds: number, used: number): Quota | undefined {
+  if (!policy || policy.atLeast || used > 1) return undefined;
+  if (waitSeconds > policy.windowSeconds * 1.05 + 1) return undefined;
   const { limit, windowSeconds } = policy;
   const perSecond = limit / windowSeconds;
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
@@ -199,29 +187,22 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
  * The number of requests that the quota rejects in a run from rest: at least and at most. Simulates every kind and phase
  * of window, and half to twice the measured burst, as these are not known exactly.
  */
-function predictedRejections(
-  { perSecond, limit, windowSeconds, burst = 1 }: Quota,
-  momentsMs: readonly number[],
-) {
+function predictedRejections(quota: Quota, momentsMs: readonly number[]) {
+  const { perSecond, limit, windowSeconds, burst = 1 } = quota;
   const windowMs = (windowSeconds ?? 0) * 1000;
   const limiters =
     limit === undefined
-      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) => [
-          createLimiter({ kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held }),
-          createLimiter({
-            kind: 'sliding-log',
-            limit: Math.round(held),
-            windowMs: (held * 1000) / perSecond,
-          }),
+      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held): LimiterSettings[] => [
+          { kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held },
+          { kind: 'sliding-log', limit: Math.round(held), windowMs: (held * 1000) / perSecond },
         ])
       : LIMITER_KINDS.flatMap((kind) =>
-          Array.from({ length: PHASES }, (_, phase) =>
-            createLimiter({ kind, limit, windowMs, phaseMs: (phase * windowMs) / PHASES }),
-          ),
+          PHASES.map((phase): LimiterSettings => ({ kind, limit, windowMs, phaseMs: phase * windowMs })),
         );
-  const rejected = limiters.map(
-    (limiter) => momentsMs.filter((atMs) => limiter.ask(1e7 * windowMs + atMs) > 0).length,
-  );
+  const rejected = limiters.map((settings) => {
+    const limiter = createLimiter(settings);
+    return momentsMs.filter((atMs) => limiter(1e7 * windowMs + atMs) > 0).length;
+  });
   return { least: smallest(rejected), most: largest(rejected) };
 }
 
@@ -231,15 +212,13 @@ function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share
   const windowMs = windowSeconds === undefined ? (held * 1000) / perSecond : windowSeconds * 1000;
   const keeps = (rate: number): boolean => {
     const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
-    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter.ask(atMs) > 0);
+    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter(atMs) > 0);
     return rejected.length <= share * ARRIVALS;
   };
   return bisect(perSecond, 8, keeps)[0];
 }
 
 const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
-
-type Offer = (rate: number, seconds: number, how: HowToRun) => Promise<Pick<StepRun, 'void' | 'samples'>>;
 
 /** The quota; or, if a higher rate than the quota is admitted unless requests are rejected, the length of the ban. */
 interface Confirmed {
@@ -264,7 +243,7 @@ function banOf(sent: readonly Decision[]): number | undefined {
  */
 export async function confirmQuota(
   { confirmSeconds, stepSeconds, maxRate, slo }: SearchSettings & ReturnType<typeof secondsOf>,
-  offer: Offer,
+  offer: RunStep,
   left: () => number,
   first: Step,
   samples: readonly Sample[],
@@ -277,16 +256,12 @@ export async function confirmQuota(
   const secondsNeeded = (): number => {
     const wait = longestWait(seen);
     const window = policy()?.windowSeconds ?? 0;
-    const needed = Math.max(
-      window <= longest / 2.2 ? 2.2 * window : 0,
-      wait > stepSeconds ? QUOTA.waits * wait : 0,
-    );
+    const declared = window <= longest / 2.2 ? 2.2 * window : 0;
+    const needed = Math.max(declared, wait > stepSeconds ? QUOTA.waits * wait : 0);
     return Math.min(longest, Math.max(confirmSeconds, needed && needed + stepSeconds));
   };
-  let rate = Math.min(
-    maxRate,
-    Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5)),
-  );
+  const lowest = Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5));
+  let rate = Math.min(maxRate, lowest);
   let seconds = secondsNeeded();
   let isOverloaded = false;
   let banSeconds: number | undefined;
@@ -303,13 +278,11 @@ export async function confirmQuota(
     banSeconds = banOf(decisionsOf(run));
     isOverloaded = run.filter(isRejected).length >= QUOTA.overloaded * run.length;
     if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
-    const [passed, { limit = 1, windowSeconds = 1 }] = [
-      run.filter((one) => !isRejected(one)).length,
-      policy() ?? {},
-    ];
-    if (!quota.settled)
-      quota =
-        declaredQuota(policy(), longestWait(seen), passed / limit / (2 + seconds / windowSeconds)) ?? quota;
+    if (!quota.settled) {
+      const { limit = 1, windowSeconds = 1 } = policy() ?? {};
+      const perLimit = run.filter((one) => !isRejected(one)).length / limit / (2 + seconds / windowSeconds);
+      quota = declaredQuota(policy(), longestWait(seen), perLimit) ?? quota;
+    }
     seconds = Math.min(longest, Math.max(secondsNeeded(), seconds * 1.3));
   }
   // Without visible windows, the admitted rate must stay constant under a higher load.
@@ -350,11 +323,8 @@ export async function confirmQuota(
     [BELOW, confirmSeconds],
   ] as const) {
     const offered = share * perSecond;
-    if (left() < lasts + pauseSeconds)
-      return {
-        figure: figureOf(prediction ? undefined : 'the time limit was reached before the prediction run'),
-        prediction,
-      };
+    const open = prediction ? undefined : 'the time limit was reached before the prediction run';
+    if (left() < lasts + pauseSeconds) return { figure: figureOf(open), prediction };
     const how = { pauseSeconds, countsOnly: share > 1 };
     const { samples: run, void: why } = await offer(offered, lasts, how);
     if (why) return { figure: figureOf(why) };

@@ -30,14 +30,10 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
 /** k6's arrival rates may be one request short at each end of a phase, and on each runner. */
 const ROUNDING = 4;
 
+type Due = Record<'requestsPerSecond' | 'seconds', number> & Partial<Record<'spikeFactor' | 'parts', number>>;
+
 /** The minimum number of requests due in a run; a spike multiplies the rate in the second third. */
-export function dueCount(run: {
-  readonly requestsPerSecond: number;
-  readonly seconds: number;
-  readonly spikeFactor?: number;
-  readonly parts?: number;
-}): number {
-  const { requestsPerSecond, seconds, spikeFactor = 1, parts = 1 } = run;
+export function dueCount({ requestsPerSecond, seconds, spikeFactor = 1, parts = 1 }: Due): number {
   return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
 }
 
@@ -47,9 +43,8 @@ const SHORTFALL = 0.01;
 /** Why a run is void: due requests were never started. Dropped iterations found no free VU, which is another reason. */
 export function shortfall(due: number, counts: Readonly<Record<string, number>>): string | undefined {
   const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
-  return short > SHORTFALL * due
-    ? `generator overload: ${short} of ${due} requests were never started`
-    : undefined;
+  if (short <= SHORTFALL * due) return undefined;
+  return `generator overload: ${short} of ${due} requests were never started`;
 }
 
 /** The number of virtual users for a rate: twice as many as are busy while answers take as long as the SLO allows. */

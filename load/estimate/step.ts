@@ -24,9 +24,9 @@ export interface RatePolicy {
 /** Outcome of one request. dueMs: scheduled time since the start of the step. */
 export interface Sample {
   readonly dueMs: number;
-  /** From dueMs to the last byte, including the wait for a VU, connecting, fetching a token and a retry. */
+  /** From dueMs to the last byte, including the wait for a VU. */
   readonly latencyMs: number;
-  /** From sending to the last byte. */
+  /** From sending to the last byte, including connecting, fetching a token and a retry. */
   readonly serviceMs: number;
   /** HTTP status; 0 without an answer. */
   readonly status: number;
@@ -39,10 +39,7 @@ export const sentMsOf = ({ dueMs, latencyMs, serviceMs }: Sample): number => due
 /** Share of answers that may exceed a p99. */
 export const LATE_SHARE = 0.01;
 
-export interface Slo {
-  readonly p99Ms: number;
-  readonly errorRate: number;
-}
+export type Slo = Readonly<Record<'p99Ms' | 'errorRate', number>>;
 
 export interface Step {
   /** Scheduled and answered requests per second. */
@@ -74,10 +71,14 @@ export interface Step {
 /** Also a redirect, such as to the login page of a gateway: a page is answered with 200 (section 4.2). */
 export const failed = (status: number): boolean => status !== 200;
 
+/** Answers that count as late: failed ones too, unless the SLO allows more of them than may be late. */
+export const lateOf = (lateOrFailed: number, failures: number, { errorRate }: Slo): number =>
+  errorRate > LATE_SHARE ? lateOrFailed - failures : lateOrFailed;
+
 /** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
   if (shareVerdict(failures, counted, slo.errorRate) === 'breaks') return 'breaks';
-  const verdict = shareVerdict(late, counted, LATE_SHARE);
+  const verdict = shareVerdict(lateOf(late, failures, slo), counted, LATE_SHARE);
   return verdict === 'holds' && failures > Math.max(1, slo.errorRate * counted) ? 'undecided' : verdict;
 }
 
@@ -121,7 +122,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
 }
 
 /** Answers per second with a growing queue; undefined unless answers continued well after the last request was due. */
-export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
+function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
   const ends = ascending(answered.map((one) => one.dueMs + one.latencyMs));
   // Excludes the slowest 2 %: a few slow answers are no queue.
@@ -151,7 +152,7 @@ function binomialAtMost(k: number, n: number, p: number): number {
 }
 
 /** Binomial tests of the number of bad answers against the allowed share. */
-export function shareVerdict(bad: number, samples: number, share: number): Verdict {
+function shareVerdict(bad: number, samples: number, share: number): Verdict {
   if (1 - binomialAtMost(bad - 1, samples, share) <= STEP.breaksByChance) return 'breaks';
   if (samples >= STEP.leastSamples && binomialAtMost(bad, samples, share) <= STEP.holdsByChance)
     return 'holds';
@@ -163,8 +164,6 @@ const [EXCLUDED, EXCLUDED_BY_CHANCE] = [4, 0.1];
 
 /** Whether failed answers do not exceed the SLO's share, and are enough to exclude a few times that share. */
 export function excludesErrors(failures: number, counted: number, { errorRate }: Slo): boolean {
-  return (
-    failures <= errorRate * counted &&
-    binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE
-  );
+  if (failures > errorRate * counted) return false;
+  return binomialAtMost(failures, counted, EXCLUDED * errorRate) <= EXCLUDED_BY_CHANCE;
 }

@@ -4,7 +4,7 @@ import http from 'k6/http';
 import type { PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
-import type { Client, PageRequest } from './lib/client.ts';
+import type { Client, PageRequest, Sent } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from '../estimate/step.ts';
 import { write } from './lib/record.ts';
@@ -24,10 +24,7 @@ export const options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, {
-    findings: ['count<1'],
-    ...(config.records ? {} : { checks: ['rate>=1'] }),
-  }),
+  thresholds: thresholdsOf(config, { findings: ['count<1'], checks: ['rate>=1'] }),
   // Keeps connections open, so that a burst need not connect first.
   batch: 64,
   batchPerHost: 64,
@@ -104,22 +101,20 @@ async function readPages(data: SetupData, asked: NonNullable<typeof limits.reads
   for (const { client, isFull, count, concurrency } of asked) {
     const by = clientOf(config, data, client);
     const page = (): PageRequest => (isFull ? by.first(FIRST, FAR_END, MAX_PAGE_SIZE) : emptyPage(by, data));
-    let read: PagesRead = { admitted: 0, isRejected: false, items: 0, bytes: 0 };
-    for (let batch = 1; read.admitted < count && !read.isRejected; batch = Math.min(concurrency, batch * 2)) {
-      const isFirst = read.admitted === 0;
-      const length = Math.min(batch, count - read.admitted);
+    let [admitted, items, bytes] = [0, 0, 0];
+    let rejected: Sent | undefined;
+    for (let batch = 1; admitted < count && !rejected; batch = Math.min(concurrency, batch * 2)) {
+      const isFirst = admitted === 0;
+      const length = Math.min(batch, count - admitted);
       const answers = await Promise.all(Array.from({ length }, () => by.fetchPageAsync(page(), isFirst)));
-      const rejected = answers.find(({ sent }) => sent.status !== 200)?.sent;
+      rejected = answers.find(({ sent }) => sent.status !== 200)?.sent;
       if (rejected && rejected.status !== 429) return;
-      if (isFirst && !rejected) {
-        const { response } = answers[0]!.sent;
-        read = { ...read, items: Number(response!.json('items.#')), bytes: response!.body.length };
-      }
-      const admitted = read.admitted + answers.filter(({ sent }) => sent.status === 200).length;
-      const isRejected = rejected !== undefined;
-      read = { ...read, admitted, isRejected, retryAfterSeconds: rejected?.retryAfterSeconds };
+      const { response } = answers[0]!.sent;
+      if (isFirst && !rejected) [items, bytes] = [Number(response!.json('items.#')), response!.body.length];
+      admitted += answers.filter(({ sent }) => sent.status === 200).length;
     }
-    reads.push(read);
+    const { retryAfterSeconds } = rejected ?? {};
+    reads.push({ admitted, isRejected: rejected !== undefined, retryAfterSeconds, items, bytes });
   }
   write({ kind: 'pages', reads });
 }

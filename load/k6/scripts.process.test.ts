@@ -28,15 +28,12 @@ async function byHand(
   k6: string,
   at: string,
   secret: string,
-  args: readonly string[],
+  [command = 'run', ...rest]: readonly string[],
   values: Record<string, string> = {},
 ) {
   const flags = Object.entries(values).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-  const [command = 'run', ...rest] = args;
-  const child = spawn(k6, [command, '--quiet', '--no-color', ...flags, ...rest], {
-    cwd: at,
-    env: { PATH: process.env['PATH'], HOME: at, ...K6_OFFLINE, SCREENINGS_CLIENT_SECRET: secret },
-  });
+  const env = { PATH: process.env['PATH'], HOME: at, ...K6_OFFLINE, SCREENINGS_CLIENT_SECRET: secret };
+  const child = spawn(k6, [command, '--quiet', '--no-color', ...flags, ...rest], { cwd: at, env });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (piece: Buffer) => (output += piece.toString()));
@@ -74,10 +71,8 @@ for (const [row, [name, [script, says, more = {}]]] of Object.entries(HANDS).ent
   test(`by hand: ${name}`, byTurns('by hand', 7, row), async ({ k6 }) => {
     const { at, secret, values } = await simulated();
     await using _ = at;
-    const { status, output } = await byHand(k6, at.directory, secret, ['run', scriptPath(script)], {
-      ...values,
-      ...more,
-    });
+    const given = { ...values, ...more };
+    const { status, output } = await byHand(k6, at.directory, secret, ['run', scriptPath(script)], given);
     expect([status, output]).toEqual([0, expect.stringMatching(says)]);
     expect(output).not.toContain('c0ffee');
   });
@@ -151,18 +146,15 @@ for (const [row, [scenario, name, server]] of RED.entries())
   });
 
 test('passes k6 the variables of its outputs, and no credentials', () => {
+  const passed = { K6_WEB_DASHBOARD: 'true', K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090' };
   const given = {
-    K6_WEB_DASHBOARD: 'true',
-    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
+    ...passed,
     K6_PROMETHEUS_RW_PASSWORD: 'hidden',
     K6_OTEL_HEADERS: 'hidden',
     K6_DURATION: '1h',
     AWS_SECRET_ACCESS_KEY: 'hidden',
   };
-  expect(baseEnvironment(given)).toEqual({
-    K6_WEB_DASHBOARD: 'true',
-    K6_PROMETHEUS_RW_SERVER_URL: 'http://127.0.0.1:9090',
-  });
+  expect(baseEnvironment(given)).toEqual(passed);
 });
 
 const OUT = "--out sends k6's metrics to the output, with findings by requirement";
@@ -182,15 +174,12 @@ test(OUT, byTurns(OUT), async () => {
 });
 
 test('the dashboard queries only metrics of the scripts, by their Prometheus names', async () => {
-  const [dashboard, client] = await Promise.all(
-    ['../grafana-dashboard.json', './lib/client.ts'].map((path) =>
-      readFile(new URL(path, import.meta.url), 'utf8'),
-    ),
-  );
-  const own = [...client!.matchAll(/new (Counter|Trend)\('(\w+)'/g)].map(
+  const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8');
+  const [dashboard, client] = [await read('../grafana-dashboard.json'), await read('./lib/client.ts')];
+  const own = [...client.matchAll(/new (Counter|Trend)\('(\w+)'/g)].map(
     ([, type, name]) => `k6_${name}_${type === 'Counter' ? 'total' : 'p99'}`,
   );
-  const asked = dashboard!.match(/k6_\w+/g) ?? [];
+  const asked = dashboard.match(/k6_\w+/g) ?? [];
   expect(asked.length).toBeGreaterThan(5);
   expect([...own, 'k6_checks_rate', 'k6_vus']).toEqual(expect.arrayContaining(asked));
 });

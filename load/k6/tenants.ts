@@ -8,7 +8,7 @@ import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.t
 import { type Client, mint, type PageRequest, type Sent } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
-import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
+import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 
 const config = readConfig();
 const { seconds } = config;
@@ -38,10 +38,6 @@ export const options = {
 
 export const setup = (): SetupData => runSetup(config, 500);
 
-let clientOfVu: Client | undefined;
-const own = (data: SetupData): Client =>
-  (clientOfVu ??= clientOf(config, data, exec.vu.idInTest % config.clients.length));
-
 /** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
 function pollWindow({ window }: SetupData, client: Client, leftMs: number): PageRequest {
   const toMs = Date.parse(window.to) - leftMs;
@@ -55,7 +51,7 @@ export function poll(data: SetupData): void {
   if (!dueRequest) return;
   const { dueAtMs, schedulerLagMs } = dueRequest;
   const dueMs = dueAtMs - data.startAtMs;
-  const client = own(data);
+  const client = clientOfVu(config, data);
   const startedMs = Date.now();
   let pages = 0;
   let sent: Sent | undefined;
@@ -76,7 +72,7 @@ export default poll;
 
 /** Traverses all screenings, repeatedly. */
 export function backfill(data: SetupData): void {
-  const client = own(data);
+  const client = clientOfVu(config, data);
   const { from, to } = data.window;
   let pageRequest: PageRequest | undefined = client.first(from, to, MAX_PAGE_SIZE);
   for (let depth = 0; pageRequest; depth += 1) {

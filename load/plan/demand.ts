@@ -47,10 +47,8 @@ export function demandOf(assumed: Assumptions) {
   const renewal = Math.ceil(usable / poll) * poll;
   const tokensPerPoll = poll / renewal;
   const tokenPages = tokensPerPoll * tokenPrice;
-  const [work, workAtPeak] = [
-    workOf(pages, screenings, assumed),
-    workOf(pagesAtPeak, screeningsAtPeak, assumed),
-  ];
+  const work = workOf(pages, screenings, assumed);
+  const workAtPeak = workOf(pagesAtPeak, screeningsAtPeak, assumed);
   const rate = (workEach: number): number => (polls * (workEach + tokenPages)) / (1 - retries);
   const [requests, peak] = [rate(work), rate(workAtPeak)];
   return {

@@ -5,10 +5,11 @@ import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, workOf } from './demand.ts';
 import { plan, type Measured } from './plan.ts';
 import { poissonArrivals, randomSource } from '../estimate/random.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { carried, summaryLines } from '../scenarios/tenants.ts';
-import { OPTIONS } from '../zoo/setting.ts';
+import { OPTIONS, SETTINGS } from '../zoo/setting.ts';
 import { servePolls, simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
@@ -31,22 +32,17 @@ test('simulates the waiting times of queueing theory for polls and back-fills', 
     ...{ tenants: 4800, poll: 60, pollSpread: 60, screenings: 0, pageSize: 100, of: 'pages' as const },
     ...{ tokensPerPoll: 0, tokenPrice: 0 },
   };
+  const server = { perSecond: 100, workers: 1 };
   // M/M/1 with 80 of 100 requests per second: exponential waiting time with mean 1 / 20 s.
-  const waits = simulatePolls({ perSecond: 100, workers: 1 }, polls);
+  const waits = simulatePolls(server, polls);
   expect(waits.quantile(0.5)).toBeCloseTo(Math.log(2) / 20, 2);
   expect(Math.abs(waits.quantile(0.99) / (Math.log(100) / 20) - 1)).toBeLessThan(0.25);
   expect(simulatePolls({ perSecond: 79, workers: 1 }, polls).quantile(0.5)).toBe(Infinity);
   // Simultaneous polls: one in a hundred waits for nearly all others.
-  const together = simulatePolls(
-    { perSecond: 100, workers: 1 },
-    { ...polls, tenants: 200, pollSpread: 0.01 },
-  );
+  const together = simulatePolls(server, { ...polls, tenants: 200, pollSpread: 0.01 });
   expect(Math.abs(together.quantile(0.99) / 1.98 - 1)).toBeLessThan(0.25);
   // A back-fill uses the remaining capacity, and polls wait for its pages.
-  const beside = simulatePolls(
-    { perSecond: 100, workers: 1 },
-    { ...polls, tenants: 600, backfills: 1, backfillWork: 10 },
-  );
+  const beside = simulatePolls(server, { ...polls, tenants: 600, backfills: 1, backfillWork: 10 });
   expect(beside.backfilled).toBeGreaterThan(5);
   expect(beside.backfilled).toBeLessThan(10);
   expect(beside.quantile(0.99)).toBeGreaterThan(0.1);
@@ -104,9 +100,8 @@ test('counts the cost of screenings on a page, and is open if it was not measure
   expect(workOf(2.3, 193, dense)).toBeCloseTo(2.3, 1);
   const heavy = { tenants: 3000, screeningsPerDay: 144_000 };
   expect(planned(heavy).carried).toBe(true);
-  expect(planned({ ...heavy, ...prices }).requestsPerSecond).toBeCloseTo(
-    planned(heavy).requestsPerSecond + 20,
-  );
+  const { requestsPerSecond } = planned(heavy);
+  expect(planned({ ...heavy, ...prices }).requestsPerSecond).toBeCloseTo(requestsPerSecond + 20);
   expect(planned({ ...heavy, ...prices }).carried).toBe(false);
   expect(planned(heavy, { arePricesUnknown: true }).carried).toBeUndefined();
 });
@@ -141,10 +136,8 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
   expect(planned({ pollSpread: 1 }, client).carried).toBeUndefined();
   // Where one tenant exceeds its quota, or prices are unknown, no number of tenants follows.
   const small = { ...client, clientQuota: { perSecond: 0.01 } };
-  for (const { steps, tenantsCarried } of [
-    planned({}, small),
-    planned({}, { ...client, arePricesUnknown: true }),
-  ]) {
+  const unknown = [planned({}, small), planned({}, { ...client, arePricesUnknown: true })];
+  for (const { steps, tenantsCarried } of unknown) {
     expect(tenantsCarried).toBeUndefined();
     expect(steps.join()).not.toContain('such tenants');
   }
@@ -156,10 +149,8 @@ test("compares a client's quota with one tenant, a shared quota with all", () =>
 test('judges all measured replicas, warns about more, and reports growth and cost per year', () => {
   const two = { replicas: 2, perSecond: 190, saturation: 200, workers: 2 };
   // 6,600 tenants send 110 requests per second.
-  expect([planned({ tenants: 6600 }, two).carried, planned({ tenants: 6600 }).carried]).toEqual([
-    true,
-    false,
-  ]);
+  expect(planned({ tenants: 6600 }).carried).toBe(false);
+  expect(planned({ tenants: 6600 }, two).carried).toBe(true);
   expect(planned({ tenants: 6600 }, two).utilisation).toBeCloseTo(110 / 190);
   expect(planned({ tenants: 20_000 }).warnings.join()).toContain('--measured-replicas');
   expect(planned({ tenants: 20_000 }, two).warnings).toEqual([]);
@@ -182,33 +173,22 @@ test('computes the time to catch up after an outage', () => {
 const figure = (more: Partial<CapacityFigure>): CapacityFigure => ({
   ...{ requestsPerSecond: 100, interval: [95, 105], limitedBy: 'saturation', basis: 'bisection' },
   ...{ confirmed: true, gotFaster: false, watchedSeconds: 300, samples: 9000, steps: [], clients: 1 },
-  slo: { p99Ms: 500, errorRate: 0.001 },
+  slo: SLO,
   ...more,
 });
 const QUOTA = { perSecond: 100, error: 0.05, settled: true, releases: 3 };
-const LOAD = {
-  slo: { p99Ms: 500, errorRate: 0.001 },
-  pageSize: 100,
-  seed: 1,
-  timeoutSeconds: 10,
-  maxVUs: 2000,
-};
-const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: LOAD.slo };
+const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: SLO };
 const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
 
 test('takes a figure for what it is: a capacity, a quota or a lower bound', () => {
   const of = (more: Partial<CapacityFigure>) => measuredBy(result, figure(more), 1);
   expect(of({}).server).toBe('capacity');
   expect(of({ limitedBy: 'none-found', basis: 'highest-tried' }).server).toBe('at-least');
-  expect(of({ limitedBy: 'quota', basis: 'quota', quota: QUOTA }).clientQuota).toMatchObject({
-    perSecond: 95,
-  });
+  expect(of({ limitedBy: 'quota', basis: 'quota', quota: QUOTA }).clientQuota!.perSecond).toBe(95);
   // A number of concurrent requests, or a rate that met no ban, is no quota of a client.
+  const noQuota = { server: 'at-least', clientQuota: undefined };
   for (const other of [{ concurrencyLimit: 20 }, { banSeconds: 30 }])
-    expect(of({ limitedBy: 'quota', ...other })).toMatchObject({
-      server: 'at-least',
-      clientQuota: undefined,
-    });
+    expect(of({ limitedBy: 'quota', ...other })).toMatchObject(noQuota);
   const all = figure({ confirmed: false, unconfirmed: 'too few answers' });
   const figures = { 'capacity for one client': figure({}), 'capacity for all clients': all };
   expect(objections(result, figures)).toEqual([
@@ -227,22 +207,16 @@ async function carriedTenants() {
     const polls = moments.map((atMs) => ({ atMs, pages: 1 }));
     const beside = { tokensPerPoll: 0, tokenPrice: 1, backfills: tenants!.backfills, backfillWork: 5 };
     const { pollMs, backfillMs } = servePolls(1, 10, polls, beside, randomSource(runs));
+    const answered = { kind: 'arrival', status: 200, schedulerLagMs: 0 } as const;
     const samples = moments.map((dueMs, index) => {
       const latencyMs = pollMs[index]!;
-      return {
-        kind: 'arrival',
-        dueMs,
-        latencyMs,
-        serviceMs: latencyMs,
-        status: 200,
-        schedulerLagMs: 0,
-      } as const;
+      return { ...answered, dueMs, latencyMs, serviceMs: latencyMs };
     });
     const page = { kind: 'page', walk: 0, depth: 0, items: 1000, status: 200 } as const;
     return { samples, run: { records: backfillMs.map((ms) => ({ ...page, ms })) } as unknown as K6Run };
   };
   const { signal } = new AbortController();
-  const session = { settings: LOAD, tell: () => {}, tryArrivals, signal };
+  const session = { settings: SETTINGS, tell: () => {}, tryArrivals, signal };
   const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
   return { alone: await carried(session, options, 0), beside: await carried(session, options, 1) };
 }

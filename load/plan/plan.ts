@@ -218,24 +218,19 @@ export function plan(measured: Measured, assumed: Assumptions) {
         (hasWindow
           ? `one client's quota: ${pollsInWindow} polls of up to ${pagesAtMostAPoll} pages in ${show(windowSeconds)} s, of ${limit}: ${percent(clientUtilisation!)}`
           : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
-      ...(scales
-        ? [
-            `p99 of ${measured.of} on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
-            spreadNeededSeconds === undefined
-              ? `${ofReplicas}: no spread of the polls keeps the SLO`
-              : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`,
-            replicas !== undefined &&
-              `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
-          ]
-        : []),
+      scales &&
+        `p99 of ${measured.of} on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
+      scales &&
+        (spreadNeededSeconds === undefined
+          ? `${ofReplicas}: no spread of the polls keeps the SLO`
+          : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`),
+      replicas !== undefined &&
+        `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
       tenantsCarried !== undefined &&
         `${isLowerBound ? 'at least' : 'at most'} ${tenantsCarried} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
       `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
-      ...(scales
-        ? [
-            `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
-          ]
-        : []),
+      scales &&
+        `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
       backfillSeconds === undefined
         ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
         : `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,

@@ -1,4 +1,5 @@
 /** Simulates the waiting times of polls: each tenant requests page after page, and the pages queue for the workers. */
+import { lowerBound } from '../../engine/data/oracle.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import { type Assumptions, meanPages, pagesAtMost, pagesOfPolls } from './demand.ts';
@@ -33,10 +34,8 @@ const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
 /** perSecond: requests at saturation. */
-export function simulatePolls(
-  { perSecond, workers }: Readonly<Record<'perSecond' | 'workers', number>>,
-  polls: Polls,
-): Waits {
+export function simulatePolls(server: Record<'perSecond' | 'workers', number>, polls: Polls): Waits {
+  const { perSecond, workers } = server;
   const { tenants, poll, pollSpread, screenings, pageSize } = polls;
   const { pagePrice = 1, tokensPerPoll, tokenPrice } = polls;
   const work = meanPages(screenings, pageSize) * pagePrice + tokensPerPoll * tokenPrice;
@@ -53,16 +52,14 @@ export function simulatePolls(
   const served = servePolls(workers, (workers * 1000) / perSecond, asked, polls, random);
   const waits = Float64Array.from(polls.of === 'polls' ? served.pollMs : served.pageMs).sort();
   const seconds = (pollsOfAll / tenants) * poll;
-  return {
-    quantile: (share) => quantile(waits, share) / 1000,
-    backfilled: served.backfillMs.length / seconds,
-  };
+  const backfilled = served.backfillMs.length / seconds;
+  return { quantile: (share) => quantile(waits, share) / 1000, backfilled };
 }
 
 /**
- * Serves the polls page after page, with exponential service times of mean pageMs. A token request follows a poll;
- * back-fills request pages until the last poll. Returns the latencies of the polls in their order, and of their pages and
- * those of the back-fills.
+ * Serves the polls, which are in the order of time, page after page, with exponential service times of mean pageMs. A
+ * token request follows a poll; back-fills request pages until the last poll. Returns the latencies of the polls in their
+ * order, and of their pages and those of the back-fills.
  */
 export function servePolls(
   workers: number,
@@ -72,10 +69,7 @@ export function servePolls(
   random: () => number,
 ) {
   const queue = new WorkQueue(workers);
-  const arrivals = polls
-    .map(({ atMs, pages }, poll) => ({ atMs, poll, pages }))
-    .sort((a, b) => a.atMs - b.atMs);
-  const [startMs, endMs] = [arrivals[0]?.atMs ?? 0, arrivals.at(-1)?.atMs ?? 0];
+  const [startMs, endMs] = [polls[0]?.atMs ?? 0, polls.at(-1)?.atMs ?? 0];
   const served = {
     pollMs: new Float64Array(polls.length),
     pageMs: [] as number[],
@@ -84,8 +78,8 @@ export function servePolls(
   // The next page of polls and back-fills in progress, in descending order of time.
   const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: Infinity }));
   for (let next = 0; ;) {
-    const [arrival, page] = [arrivals[next], open.at(-1)];
-    const one = arrival && !(page && page.atMs < arrival.atMs) ? arrivals[next++] : open.pop();
+    const [arrival, page] = [polls[next], open.at(-1)];
+    const one = arrival && !(page && page.atMs < arrival.atMs) ? { ...arrival, poll: next++ } : open.pop();
     if (!one) return served;
     const { atMs, poll, pages } = one;
     const price = poll < 0 ? backfillWork : pagePrice;
@@ -123,11 +117,6 @@ export class WorkQueue {
 
 /** Inserts into a list in descending order of time, so that the next one is popped. */
 export function insertDescending<Event extends { readonly atMs: number }>(list: Event[], event: Event): void {
-  let [from, to] = [0, list.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (list[middle]!.atMs < event.atMs) to = middle;
-    else from = middle + 1;
-  }
-  list.splice(from, 0, event);
+  const index = lowerBound(list, ({ atMs }) => atMs < event.atMs);
+  list.splice(index, 0, event);
 }

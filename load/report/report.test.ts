@@ -1,6 +1,6 @@
 /** The page of a load result: ticks, the figure with its interval, and accessible tables. */
 import { expect, test } from '@playwright/test';
-import type { LoadResult } from '../result.ts';
+import { EXIT, exitStatus, type LoadResult } from '../result.ts';
 import { resultHtml } from './write.ts';
 import { plot } from './plot.ts';
 
@@ -11,6 +11,17 @@ const ticks = (values: readonly number[], logY = false): number[] => {
     Number(text),
   );
 };
+
+test('a result is undecided if a figure is unconfirmed, also that of all clients or during back-fills', () => {
+  const [sure, open] = [{ confirmed: true }, { confirmed: false }];
+  const statuses = [
+    { capacity: { ...sure, perServer: open } },
+    { tenants: { alone: sure, beside: open } },
+  ].map((figures) =>
+    exitStatus({ void: false, conformant: true, held: true, ...figures } as unknown as LoadResult),
+  );
+  expect(statuses).toEqual([EXIT.void, EXIT.void]);
+});
 
 test('chooses ticks of 1, 2 or 5 times a power of ten that enclose the data', () => {
   expect(ticks([3, 137])).toEqual([0, 50, 100, 150]);

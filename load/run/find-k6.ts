@@ -15,13 +15,10 @@ const K6_HELP = `k6 was not found: set K6_PATH, or install Go 1.25 or a containe
 
 const run = promisify(execFile);
 
-export const cachedK6 = (): string =>
-  join(
-    process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'),
-    'screenings-kit',
-    `k6-${K6_VERSION}`,
-    'k6',
-  );
+export function cachedK6(): string {
+  const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  return join(cache, 'screenings-kit', `k6-${K6_VERSION}`, 'k6');
+}
 
 export async function findK6(): Promise<string | undefined> {
   const named = process.env['K6_PATH'];
@@ -34,16 +31,14 @@ export async function findK6(): Promise<string | undefined> {
   return undefined;
 }
 
-/** Returns the path of k6; installs it if it is missing. Throws a UsageError that says how to install it. */
+/**
+ * Returns the path of k6; if it is missing, installs it into the cache, with Go or with a container engine. Throws a
+ * UsageError that says how to install it.
+ */
 export async function ensureK6(tell: (line: string) => void): Promise<string> {
   const found = await findK6();
   if (found) return found;
   tell(`k6 ${K6_VERSION} is installed once; a build with Go takes a minute or two`);
-  return installK6();
-}
-
-/** Installs k6 into the cache, with Go or with a container engine. Throws a UsageError that says how to install it. */
-async function installK6(): Promise<string> {
   await using scratch = await temporaryFolder('screenings-k6');
   const got = (await buildWithGo(scratch.path)) ?? (await takeFromImage(scratch.path));
   if (!got) throw new UsageError(K6_HELP);
@@ -65,10 +60,8 @@ async function buildWithGo(scratch: string): Promise<string | undefined> {
   try {
     const proxies = (await run('go', ['env', 'GOPROXY'])).stdout.trim();
     const proxyOnly = proxies.split(/[,|]/).filter((one) => one !== 'direct');
-    await writeFile(
-      join(scratch, 'go.mod'),
-      `module k6build\n\ngo 1.25\n\nrequire ${MODULE} ${K6_VERSION}\n`,
-    );
+    const required = `module k6build\n\ngo 1.25\n\nrequire ${MODULE} ${K6_VERSION}\n`;
+    await writeFile(join(scratch, 'go.mod'), required);
     await writeFile(join(scratch, 'tools.go'), `//go:build tools\n\npackage tools\n\nimport _ "${MODULE}"\n`);
     const built = join(scratch, 'k6');
     await run('go', ['build', '-buildvcs=false', '-trimpath', '-o', built, MODULE], {

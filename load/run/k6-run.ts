@@ -11,7 +11,8 @@ import { failed } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { isOfPages } from '../k6/lib/presets.ts';
-import { type ArrivalRecord, type LoadRecord, readRecord, type SampleRecord } from '../k6/lib/record.ts';
+import { parseJson, readRecord } from '../k6/lib/record.ts';
+import type { ArrivalRecord, LoadRecord, SampleRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary } from '../k6/lib/summary.ts';
 import { cpuSeconds, residentMegabytes, measurePressure } from './machine.ts';
 import { durationText, number } from '../../certify/render/results.ts';
@@ -46,10 +47,8 @@ export const scriptPath = (name: string): string =>
 export async function scriptOfKit(name: string, directory: string): Promise<string> {
   const path = join(directory, 'script.ts');
   const from = (file: string): string => JSON.stringify(scriptPath(file));
-  await writeFile(
-    path,
-    `export * from ${from(name)};\nexport { default } from ${from(name)};\nexport { handleSummary } from ${from('lib/summary')};\n`,
-  );
+  const script = `export * from ${from(name)};\nexport { default } from ${from(name)};\n`;
+  await writeFile(path, `${script}export { handleSummary } from ${from('lib/summary')};\n`);
   return path;
 }
 
@@ -80,11 +79,10 @@ export async function runK6(script: string, options: K6Options) {
   const { SSL_CERT_DIR = CERTIFICATE_DIRECTORIES } = process.env;
   const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
-  const child = spawnGuarded(
-    k6,
-    ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, await scriptOfKit(script, directory.path)],
-    { env: { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY } },
-  );
+  const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs];
+  args.push(await scriptOfKit(script, directory.path));
+  const variables = { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
+  const child = spawnGuarded(k6, args, { env: variables });
   child.stdout.resume();
   const kill = (): boolean => child.kill('SIGKILL');
   const interrupt = (): void => {
@@ -116,10 +114,7 @@ export async function runK6(script: string, options: K6Options) {
     clearInterval(meter);
     signal?.removeEventListener('abort', interrupt);
   })) as [number | null];
-  const summary = await readFile(SUMMARY, 'utf8').then(
-    (text) => JSON.parse(text) as ScenarioSummary,
-    () => undefined,
-  );
+  const summary = parseJson<ScenarioSummary>(await readFile(SUMMARY, 'utf8').catch(() => ''));
   if (summary && output.isHopeless) Object.assign(summary.thresholds, { [HOPELESS_RULE]: false });
   const used = readings.at(-1)?.cpuSeconds;
   return {
@@ -197,14 +192,10 @@ const PASSED_VARIABLES = [
   /^K6_OTEL_(HTTP_EXPORTER_(ENDPOINT|INSECURE|URL_PATH)|GRPC_EXPORTER_(ENDPOINT|INSECURE))$/,
 ];
 
-export const baseEnvironment = (
-  from: Readonly<Record<string, string | undefined>> = process.env,
-): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(from).flatMap(([name, value]) =>
-      value !== undefined && PASSED_VARIABLES.some((pattern) => pattern.test(name)) ? [[name, value]] : [],
-    ),
-  );
+export function baseEnvironment(from: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
+  const isPassed = (name: string): boolean => PASSED_VARIABLES.some((pattern) => pattern.test(name));
+  return Object.fromEntries(Object.entries(from).filter(([name]) => isPassed(name)));
+}
 
 const LINES = 60;
 const MIN_INTERVAL_MS = 20_000;

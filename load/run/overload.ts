@@ -49,7 +49,7 @@ export function overloadOf(
   samples: readonly ArrivalRecord[],
   schedulerLagP99Ms: number,
   slo: Slo,
-  atRest?: Pressure,
+  { waiting, busy }: Pressure,
 ): Overload | undefined {
   const none = (reason: string): Overload => ({ reason, remedy: 'none' });
   const passing = (reason: string): Overload => ({ reason, remedy: 'passing' });
@@ -93,7 +93,6 @@ export function overloadOf(
   }
   // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
   // time, a few answers that take seconds longer are the target's fault.
-  const { waiting = 0, busy = 0 } = atRest ?? {};
   const frozenMs = slo.p99Ms + OVERLOAD.frozenMs + OVERLOAD.stallEcho * stallMs;
   const timeouts = samples.filter((one) => one.errorCode === TIMEOUT && one.serviceMs > frozenMs).length;
   const froze = (brokeByLittle && latency > frozenMs) || timeouts > LATE_SHARE * samples.length;

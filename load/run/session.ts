@@ -52,7 +52,6 @@ export class Session {
   requests = 0;
   tokenCalls = 0;
   cpuShare: number | undefined;
-  schedulerLagP99Ms = 0;
   thresholds: Record<string, boolean> = {};
   #seed: number;
   #latencyMs = INITIAL_LATENCY_MS;
@@ -150,20 +149,14 @@ export class Session {
     const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
     const { connections } = this;
+    const share = judgedShare(requestsPerSecond * (over.spikeFactor ?? 1));
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
-      const config = this.config(script, {
-        requestsPerSecond,
-        seconds,
-        judgedShare: judgedShare(requestsPerSecond * (over.spikeFactor ?? 1)),
-        ...over,
-        vus,
-      });
+      const config = this.config(script, { requestsPerSecond, seconds, judgedShare: share, ...over, vus });
       const atRest = await pressureAtRest();
       const run = await this.run(script, config);
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
       const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
-      this.schedulerLagP99Ms = Math.max(this.schedulerLagP99Ms, schedulerLagP99Ms);
       const done = { samples, run };
       if (run.isHopeless) return done;
 
@@ -217,9 +210,8 @@ function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): 
     : dueCount(config);
   const count = samples.length === 0 ? 0 : Math.max(0, Math.floor(due / oneIn) - samples.length);
   const latencyMs = (seconds + config.timeoutSeconds) * 1000;
-  const common = { latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0 };
-  const lost = Array.from({ length: count }, (_, index): ArrivalRecord => {
-    return { kind: 'arrival', dueMs: ((index + 0.5) / count) * seconds * 1000, ...common };
-  });
+  const common = { kind: 'arrival', latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0 } as const;
+  const gapMs = (seconds * 1000) / count;
+  const lost = Array.from({ length: count }, (_, index) => ({ ...common, dueMs: (index + 0.5) * gapMs }));
   return [...samples, ...lost].sort((a, b) => a.dueMs - b.dueMs);
 }

@@ -22,12 +22,10 @@ interface Asked extends Target {
 }
 
 /** The client of the kit's own requests, which no observer judges. */
-const clientOf = (target: Asked): Client =>
-  new Client(target, {
-    timeoutMs: target.timeoutMs ?? TIMEOUT_SECONDS * 1000,
-    maxRequests: Infinity,
-    onExchange: () => {},
-  });
+function clientOf(target: Asked): Client {
+  const { timeoutMs = TIMEOUT_SECONDS * 1000 } = target;
+  return new Client(target, { timeoutMs, maxRequests: Infinity, onExchange: () => {} });
+}
 
 /** Throws Unreachable if the client cannot get an answer. */
 const reached = <Result>(answer: Promise<Result>): Promise<Result> =>
@@ -82,14 +80,10 @@ export async function prepare(target: Asked, anyWindow?: Window) {
   const window = target.window
     ? { from: formatInstant(target.window.from), to: formatInstant(target.window.to) }
     : (anyWindow ?? (await findWindow(own, clients[0]!.tenantId)));
+  const { baseUrl, authUrl } = target;
+  const trustedOrigins = target.trustedOrigins.map((origin) => origin.toLowerCase());
   return {
-    base: {
-      baseUrl: target.baseUrl,
-      authUrl: target.authUrl,
-      clients,
-      trustedOrigins: target.trustedOrigins.map((origin) => origin.toLowerCase()),
-      window,
-    },
+    base: { baseUrl, authUrl, clients, trustedOrigins, window },
     /** k6's environment: secrets and headers. */
     env,
     /** The target for the kit's own requests, with its fault commands. */
@@ -132,14 +126,10 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   for (const [index, { tenantId }] of prepared.base.clients.entries())
     read.push(await readTenant(client, CLIENTS[index]!, tenantId, window));
   // Cut to the shortest window that was read for a tenant.
-  const to = read.reduce(
-    (least, { to }) => (compareInstants(instant(to), instant(least)) < 0 ? to : least),
-    window.to,
-  );
-  return {
-    window: { from: window.from, to },
-    items: read.map(({ items }) => items.filter(({ at }) => compareInstants(at, instant(to)) < 0)),
-  };
+  const ends = [window.to, ...read.map((one) => one.to)];
+  const to = ends.sort((a, b) => compareInstants(instant(a), instant(b)))[0]!;
+  const isBefore = ({ at }: Item): boolean => compareInstants(at, instant(to)) < 0;
+  return { window: { from: window.from, to }, items: read.map(({ items }) => items.filter(isBefore)) };
 }
 
 async function readTenant(
@@ -150,13 +140,8 @@ async function readTenant(
 ): Promise<{ items: readonly Item[]; to: string }> {
   const items: Item[] = [];
   for (let after: Item | undefined; ;) {
-    const url = pageUrl(client.target.baseUrl, tenantId, {
-      from: after?.testTime ?? from,
-      to,
-      pageSize: MAX_PAGE_SIZE,
-      fromId: after?.id,
-    });
-    const page = await askPage(client, url, name);
+    const query = { from: after?.testTime ?? from, to, pageSize: MAX_PAGE_SIZE, fromId: after?.id };
+    const page = await askPage(client, pageUrl(client.target.baseUrl, tenantId, query), name);
     if (!page.items.every(isOrdered)) throw new Unreachable('a screening has no valid id or testTime');
     // A screening with an instant has a testTime.
     items.push(...page.items.map(({ id, at, testTime }) => ({ id, at, testTime: testTime! })));

@@ -49,10 +49,7 @@ export async function runScenario(
     ...{ void: why, conformant: conformant(findings), findings, summary: [] },
     ...{ requests: session.requests, tokenCalls: session.tokenCalls },
     pageSize: session.settings.pageSize,
-    generator: {
-      cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)),
-      schedulerLagP99Ms: session.schedulerLagP99Ms,
-    },
+    generator: { cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)) },
     thresholds: session.thresholds,
     ...outcome,
     held: (outcome.held ?? false) && conformant(findings),

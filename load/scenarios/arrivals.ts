@@ -1,30 +1,22 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { ascending, largest, median, quantile } from '../estimate/numbers.ts';
-import { failed, judgeStep, LATE_SHARE, type Slo, type Step } from '../estimate/step.ts';
+import { failed, judgeStep, LATE_SHARE, lateOf, type Slo, type Step } from '../estimate/step.ts';
 import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
-import type { K6Run } from '../run/k6-run.ts';
-import { type Session, vusFor } from '../run/session.ts';
+import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
-type Seen = Partial<ChaosRun> & {
-  readonly samples: readonly ArrivalRecord[];
-  readonly run: K6Run;
-  readonly step: Step;
-};
+type Ran = Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun>;
+type Judge = (ran: Ran & { step: Step }, flags: ScenarioOptions, session: Session) => Judgement;
+type Judgement = Readonly<{ held: boolean; lines: readonly string[] }>;
 
-interface Kind extends Pick<Scenario, 'over'> {
-  readonly about: string;
+interface Kind extends Pick<Scenario, 'about' | 'over'> {
   readonly flags?: Scenario['flags'];
   readonly unit: string;
   /** Additional lines, and the verdict; by default the SLO and the script's thresholds must hold. */
-  readonly judge?: (
-    seen: Seen,
-    flags: ScenarioOptions,
-    session: Session,
-  ) => { held: boolean; lines: string[] };
+  readonly judge?: Judge;
 }
 
 const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judge }: Kind): Scenario => ({
@@ -34,11 +26,11 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     ...{ ...SLO, out: undefined, kubernetes: undefined, parallelism: undefined, ...flags },
   },
   script,
-  ...(over ? { over } : {}),
+  over,
   async run(session, given) {
     const { rate, duration } = given;
     const own = over?.(given, session.settings) ?? {};
-    const ran: Pick<Seen, 'samples' | 'run'> & Partial<ChaosRun> = given.chaos
+    const ran: Ran = given.chaos
       ? await session.finishing(arrivalsUnderOutages(session, rate, duration, own.vus!))
       : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
@@ -79,10 +71,7 @@ export const smoke = arrivals('smoke', {
   unit: 'pages',
 });
 
-export const token = arrivals('token', {
-  about: 'open arrivals at the token endpoint',
-  unit: 'tokens',
-});
+export const token = arrivals('token', { about: 'open arrivals at the token endpoint', unit: 'tokens' });
 
 /** The load model of `plan`: tenants request new items since their last poll, so windows are short and pages small. */
 export const poll = arrivals('poll', {
@@ -158,7 +147,8 @@ export function recoveryOf(samples: readonly ArrivalRecord[], seconds: number, s
   return {
     lost: samples.filter(({ status }) => failed(status) && status !== 429).length,
     recoveredMs: largest(endsMs, spikeEndMs) - spikeEndMs,
-    isNormal: wrong <= LATE_SHARE * end.length && failures <= slo.errorRate * end.length,
+    isNormal:
+      lateOf(wrong, failures, slo) <= LATE_SHARE * end.length && failures <= slo.errorRate * end.length,
     end: { requests: end.length, late: wrong - failures, failed: failures },
   };
 }

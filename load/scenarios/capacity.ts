@@ -65,10 +65,9 @@ export async function searchRate(
     );
     return { samples, void: why };
   };
-  const search = new Search(runStep, {
-    ...{ slo: session.settings.slo, startRate, maxRate, thoroughness },
-    tell: (line) => session.tell(`  ${line}`),
-  });
+  const tell = (line: string): void => session.tell(`  ${line}`);
+  const { slo } = session.settings;
+  const search = new Search(runStep, { slo, startRate, maxRate, thoroughness, tell });
   return at === undefined ? search.find() : search.check(at);
 }
 
@@ -88,10 +87,8 @@ function summaryLines(figure: CapacityFigure): string[] {
     const { offered } = figure.steps[0]!;
     const known = requestsPerSecond > 0 ? 'yes' : 'no';
     const answer = figure.confirmed ? known : `UNDECIDED (${figure.unconfirmed})`;
-    return linesOf(
-      `does the SLO (${objective}) hold at ${perSecond(offered)} for ${clients}: ${answer}`,
-      predicted,
-    );
+    const question = `does the SLO (${objective}) hold at ${perSecond(offered)} for ${clients}`;
+    return linesOf(`${question}: ${answer}`, predicted);
   }
   const interval = between(figure.interval, (end) => end.toFixed(1));
   const isNone = figure.basis === 'no-rate';

@@ -3,17 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
-import type { K6Run } from '../run/k6-run.ts';
-import { type Session, VoidRun } from '../run/session.ts';
+import { type ArrivalsRun, type Session, VoidRun } from '../run/session.ts';
 import { changes, mint, readStored, type Stored, Unreachable } from '../run/target.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 
-export interface ChaosRun {
-  /** Requests not affected by an outage. */
-  readonly samples: readonly ArrivalRecord[];
-  readonly run: K6Run;
+/** The requests that no outage affected. */
+export interface ChaosRun extends Pick<ArrivalsRun, 'samples' | 'run'> {
   readonly lines: readonly string[];
   /** Whether the server's memory and connections stayed constant; true without metrics. */
   readonly flat: boolean;
@@ -54,7 +51,7 @@ export async function arrivalsUnderOutages(
   if (startAtMs === undefined) throw new VoidRun('k6 does not report its start time');
   const timed = samples.map((one) => ({ ...one, atMs: startAtMs + one.dueMs }));
   const recovered = ended.map((outage) => ({ ...outage, servedMs: servedAgain(outage, timed) }));
-  const isCalm = ({ atMs, latencyMs }: { atMs: number; latencyMs: number }): boolean =>
+  const isCalm = ({ atMs, latencyMs }: Timed): boolean =>
     recovered.every(
       ({ beganAtMs, endedAtMs, servedMs = endedAtMs + RECOVERY_MS }) =>
         atMs > servedMs || atMs + latencyMs < beganAtMs,
@@ -80,11 +77,10 @@ export async function arrivalsUnderOutages(
   };
 }
 
+type Timed = ArrivalRecord & { readonly atMs: number };
+
 /** Time of the first 200 for a request due after the outage; undefined if later than RECOVERY_MS. */
-function servedAgain(
-  { endedAtMs }: Outage,
-  samples: readonly (ArrivalRecord & { readonly atMs: number })[],
-): number | undefined {
+function servedAgain({ endedAtMs }: Outage, samples: readonly Timed[]): number | undefined {
   const served = samples.filter(({ atMs, status }) => atMs >= endedAtMs && status === 200);
   const firstMs = smallest(served.map(({ atMs, latencyMs }) => atMs + latencyMs));
   return firstMs <= endedAtMs + RECOVERY_MS ? firstMs : undefined;
@@ -104,10 +100,7 @@ async function readAgain({ prepared }: Session, { window }: Stored): Promise<Sto
   return undefined;
 }
 
-function describeOutages(
-  outages: readonly (Outage & { readonly servedMs: number | undefined })[],
-  failures: readonly ArrivalRecord[],
-): string {
+function describeOutages(outages: readonly Recovered[], failures: readonly Timed[]): string {
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
   const slowest = largest(outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
@@ -150,15 +143,12 @@ const ROOM = 16;
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
 export function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
   if (readings.length < 4) return { lines: [], flat: true };
-  const inQuarter = (index: number, metric: number): number =>
-    median(
-      readings
-        .slice((readings.length * index) / 4, (readings.length * (index + 1)) / 4)
-        .map((one) => one[metric]!),
-    );
+  const { length } = readings;
+  const inQuarter = (from: number, metric: number): number =>
+    median(readings.slice(from * length, (from + 0.25) * length).map((one) => one[metric]!));
   let flat = true;
   const figures = METRICS.map(([, unit], metric) => {
-    const [before, then] = [inQuarter(1, metric), inQuarter(3, metric)];
+    const [before, then] = [inQuarter(0.25, metric), inQuarter(0.75, metric)];
     if (then > before * GROWTH + ROOM && readings.length >= LEAST_READINGS) flat = false;
     return `${before.toFixed(0)} and ${then.toFixed(0)} ${unit}`;
   });
@@ -192,6 +182,10 @@ interface Outage {
   readonly endedAtMs: number;
 }
 
+type Recovered = Outage & { readonly servedMs: number | undefined };
+
+type Fault = NonNullable<Target['fault']>;
+
 /** Time before the first outage, so that requests are in flight, and after the last one. */
 const LEAD_MS = 8_000;
 const TAIL_MS = 2_000;
@@ -202,12 +196,7 @@ const FAILING_MS = [1_000, 4_000] as const;
 export const LEAST_SECONDS = 15;
 
 /** Runs outages until the signal is aborted, which ends the fault. Throws VoidRun if a command fails. */
-async function runOutages(
-  fault: NonNullable<Target['fault']>,
-  seconds: number,
-  seed: number,
-  signal: AbortSignal,
-): Promise<readonly Outage[]> {
+async function runOutages(fault: Fault, seconds: number, seed: number, signal: AbortSignal) {
   const random = randomSource(seed);
   const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
   const untilMs = Date.now() + seconds * 1000 - TAIL_MS;

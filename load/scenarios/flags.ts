@@ -1,7 +1,7 @@
 /** The Scenario type, and the definitions of all flags, from which each scenario selects. */
-import { InvalidArgumentError, Option } from 'commander';
-import { valueParser } from '../../engine/command-line.ts';
-import { parseRate, RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
+import { Option } from 'commander';
+import { matching, valueParser, wholeNumber } from '../../engine/command-line.ts';
+import { RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadResult } from '../result.ts';
@@ -18,27 +18,18 @@ const numberWhere = (expected: string, accepts: (value: number) => boolean): ((t
 
 export const above0 = numberWhere('a number above 0', (value) => value > 0);
 export const from0 = numberWhere('a number from 0', (value) => value >= 0);
-const isWhole = (value: number): boolean => Number.isInteger(value) && value > 0 && value < 1e9;
-export const whole = numberWhere('a whole number above 0', isWhole);
+export const whole = wholeNumber(1, 999_999_999);
 export const share = numberWhere('a share above 0, at most 1,', (value) => value > 0 && value <= 1);
 /** A page size that the API allows (section 8). */
-export const pageSize = numberWhere('1 to 1000', (value) => isWhole(value) && value <= 1000);
+export const pageSize = wholeNumber(1, 1000);
 /** `90`, `90s`, `5m` or `1h30m` in seconds. */
 export const duration = valueParser(
   'a duration such as 60s or 5m is expected.',
   (text) => secondsOf(text) || undefined,
 );
 
-/** Validates only; the reference server parses the text again. */
-const rate = (text: string): string => {
-  try {
-    parseRate(text);
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
-  }
-  return text;
-};
-
+/** Checks only; the reference server parses the text again. */
+const rate = matching(/^[1-9]\d*\/([1-9]\d*)?(ms|s|m|h)$/, 'a rate such as 100/10s is expected.');
 const text = (given: string): string => given;
 const algorithm = valueParser(`Allowed choices are ${RATE_ALGORITHMS.join(', ')}.`, (name) =>
   RATE_ALGORITHMS.find((known) => known === name),
@@ -85,16 +76,8 @@ const WITHOUT_DEFAULT = {
     (one: string, all: readonly string[] = []): readonly string[] => [...all, one],
   ],
   at: ['--at <rate>', 'check one rate for three minutes (yes, no or undecided) instead', above0],
-  maxRequests: [
-    '--max-requests <n>',
-    `maximum number of requests of the probe; default ${PROBE.maxRequests}`,
-    whole,
-  ],
-  maxSeconds: [
-    '--max-seconds <n>',
-    `maximum duration of the probe in seconds; default ${PROBE.maxSeconds}`,
-    above0,
-  ],
+  maxRequests: ['--max-requests <n>', `maximum requests of the probe; default ${PROBE.maxRequests}`, whole],
+  maxSeconds: ['--max-seconds <n>', `maximum seconds of the probe; default ${PROBE.maxSeconds}`, above0],
   kubernetes: ['--kubernetes <dir>', "write files for k6's operator instead of running", text],
   parallelism: ['--parallelism <n>', `number of runners on the cluster; default ${PARALLELISM}`, whole],
 } as const;

@@ -22,14 +22,8 @@ export const between = ([low, high]: readonly [number, number], show: (end: numb
 export const confirmation = ({ confirmed, unconfirmed }: { confirmed: boolean; unconfirmed?: string }) =>
   confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
 
-export const predictionText = ({
-  asPredicted,
-  requests,
-  seconds,
-  requestsPerSecond,
-  what,
-}: Prediction): string =>
-  `${number(asPredicted)} of ${number(requests)} as predicted in ${seconds} s at ${perSecond(requestsPerSecond)}: ${what}`;
+export const predictionText = ({ asPredicted, requests, seconds, what, ...of }: Prediction): string =>
+  `${number(asPredicted)} of ${number(requests)} as predicted in ${seconds} s at ${perSecond(of.requestsPerSecond)}: ${what}`;
 
 /** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>

@@ -141,11 +141,8 @@ async function compareSizes(session: Session) {
   const rows = [];
   for (const [window, share] of Object.entries(LENGTHS))
     for (const pageSize of SIZES) {
-      const walks = slices(session.prepared.base.window, share, VUS * 2, {
-        label: window,
-        pageSize,
-        maxPages: 10,
-      });
+      const rest = { label: window, pageSize, maxPages: 10 };
+      const walks = slices(session.prepared.base.window, share, VUS * 2, rest);
       const pages = await walk(session, walks, VUS);
       const ms = pages.map((one) => one.ms);
       rows.push({

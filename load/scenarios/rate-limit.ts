@@ -41,32 +41,28 @@ async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<
     limiter = { ...limiter, requests: limits.maxRequests - left + second.requests };
   }
   if (limiter.retryAfterHonest === false) {
-    session.findings.push({
-      id: '7.2-retry-after-honest',
-      message: 'a request sent after Retry-After had passed was rejected again',
-    });
+    const message = 'a request sent after Retry-After had passed was rejected again';
+    session.findings.push({ id: '7.2-retry-after-honest', message });
   }
-  const spare = (): number => limits.maxRequests - limiter.requests;
   if (!limiter.shaper && limiter.concurrencyLimit === undefined) {
-    const scope = await scopeOf(session, limiter, probed, spare());
-    limiter = { ...limiter, scope };
-    if (isComparable(limiter) && spare() + reserved >= MOST_PAGES)
-      limiter = await withFullPages(session, limiter, probed);
+    const restSeconds = settleSeconds(limiter, probed.seen);
+    const read: ReadFromRest = (reads, afterSeconds = 0) =>
+      readFromRest(session, Math.max(restSeconds, Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds)), reads);
+    const spare = limits.maxRequests - limiter.requests;
+    limiter = { ...limiter, scope: await scopeOf(session, read, probed, spare) };
+    if (isComparable(limiter) && spare + reserved >= MOST_PAGES)
+      limiter = await withFullPages(session, read, limiter);
   }
   limiter = { ...limiter, declared };
   const startedAt = probed.seen[0]!.atMs;
+  const secondsAt = (atMs: number): number => Math.round(atMs - startedAt) / 1000;
   const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, given) : undefined;
   return {
     limiter,
     ...(reason ? { void: reason } : {}),
     held: true,
     summary: summaryLines(limiter, reason),
-    tables: {
-      answers: probed.seen.map(({ atMs, ok }) => ({
-        seconds: Math.round(atMs - startedAt) / 1000,
-        ok: ok ? 1 : 0,
-      })),
-    },
+    tables: { answers: probed.seen.map(({ atMs, ok }) => ({ seconds: secondsAt(atMs), ok: Number(ok) })) },
   };
 }
 
@@ -95,12 +91,7 @@ const SCOPE_TRIES = 3;
  * Whether another client's requests use up the first one's limit; undefined with a single client. The other client may
  * have a smaller limit of its own, so only what the first one is admitted counts.
  */
-async function scopeOf(
-  session: Session,
-  limiter: LimiterFinding,
-  { seen }: Probed,
-  left: number,
-): Promise<LimiterFinding['scope']> {
+async function scopeOf(session: Session, readFromRest: ReadFromRest, { seen }: Probed, left: number) {
   const first = seen.findIndex(({ ok }) => !ok);
   const count = Math.min(PROOF, Math.floor(SHARE_OF_FIRST * first));
   if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
@@ -112,15 +103,13 @@ async function scopeOf(
     count,
     concurrency: CONCURRENCY,
   });
-  const fromRest = (...asked: Reads): Promise<readonly PagesRead[]> =>
-    readFromRest(session, limiter, seen, asked);
   const most = Math.ceil(TO_REJECTION * first);
   for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
-    const [other, own, again] = await fromRest(read(1, most), read(0, count), read(1, count));
+    const [other, own, again] = await readFromRest([read(1, most), read(0, count), read(1, count)]);
     if (!other?.isRejected) continue;
     if (own!.admitted < LITTLE * count) {
       // Without the other client's requests, the first one must be admitted again.
-      const [alone] = await fromRest(read(0, count));
+      const [alone] = await readFromRest([read(0, count)]);
       if (alone && alone.admitted > MOST * count) return 'shared';
     }
     // If the other client was admitted again, the limit was reset, maybe before the first one's requests.
@@ -130,16 +119,11 @@ async function scopeOf(
 }
 
 /** Compares full pages with empty ones; each time the limiter is at rest first. */
-async function withFullPages(
-  session: Session,
-  limiter: LimiterFinding,
-  { seen }: Probed,
-): Promise<LimiterFinding> {
+async function withFullPages(session: Session, readFromRest: ReadFromRest, limiter: LimiterFinding) {
   session.tell('  does the limit count items or bytes? Full pages are read in succession');
   let { requests } = limiter;
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
-    const asked = { client: 0, isFull, count, concurrency: 1 };
-    const [read] = await readFromRest(session, limiter, seen, [asked], afterSeconds);
+    const [read] = await readFromRest([{ client: 0, isFull, count, concurrency: 1 }], afterSeconds);
     requests += (read?.admitted ?? 0) + 1;
     return read;
   }, limiter.fromRest?.admitted);
@@ -149,24 +133,16 @@ async function withFullPages(
 type Reads = NonNullable<NonNullable<LoadConfig['probe']>['reads']>;
 
 /** Reads pages once the limiter has reset, and Retry-After has passed; empty if an answer is neither 200 nor 429. */
-async function readFromRest(
-  session: Session,
-  limiter: LimiterFinding,
-  seen: readonly Observation[],
-  reads: Reads,
-  afterSeconds = 0,
-): Promise<readonly PagesRead[]> {
-  const seconds = Math.max(settleSeconds(limiter, seen), Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds));
-  await setTimeout(seconds * 1000);
+type ReadFromRest = (reads: Reads, afterSeconds?: number) => Promise<readonly PagesRead[]>;
+
+async function readFromRest(session: Session, pauseSeconds: number, reads: Reads) {
+  await setTimeout(pauseSeconds * 1000);
   const probe = { maxRequests: 0, maxSeconds: 60, reads };
   const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
   return records.find((one) => one.kind === 'pages')?.reads ?? [];
 }
 
-async function runProbe(
-  session: Session,
-  probe: ProbeLimits,
-): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
+async function runProbe(session: Session, probe: ProbeLimits) {
   const config = session.config('rate-limit', { probe, seconds: 0 });
   const { records } = await session.run('rate-limit', config);
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};

@@ -22,9 +22,8 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
       ? await carried(session, { ...options, startRate }, backfills)
       : undefined;
   const { clients } = session.prepared.base;
-  const figure: TenantsFigure = {
-    ...{ pollSeconds, backfills, clients: clients.length, slo: session.settings.slo, alone, beside },
-  };
+  const { slo } = session.settings;
+  const figure: TenantsFigure = { pollSeconds, backfills, clients: clients.length, slo, alone, beside };
   const real = new Set(clients.map(({ tenantId }) => tenantId.toLowerCase())).size;
   const simulated = `simulated with ${clients.length} ${clients.length === 1 ? 'client' : 'clients'} of ${real} ${real === 1 ? 'tenant' : 'tenants'}: more have other data, caches and quotas`;
   const summary = [...summaryLines(figure), simulated];

@@ -5,6 +5,7 @@
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { FAMILIES, judgeServer } from './accuracy.ts';
+import { exponentialService } from './capacities.ts';
 import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
@@ -13,6 +14,7 @@ import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
 import { bisect } from '../estimate/numbers.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import { LATE_SHARE, STEP } from '../estimate/step.ts';
 import { server, simulatedCapacity } from './targets.ts';
 
@@ -41,18 +43,13 @@ function shareLaterThan(seconds: number, rate: number, workers: number, each: nu
 
 const ERLANG = 'the simulated capacity of a queue is that of the Erlang C formula';
 test(ERLANG, byTurns(ERLANG), () => {
-  const slo = { p99Ms: 500, errorRate: 0.001 };
   for (const [workers, saturation] of [
     [1, 120],
     [3, 220],
     [8, 120],
   ] as const) {
-    const service = {
-      workers,
-      serviceMs: (workers * 1000) / saturation,
-      distribution: 'exponential',
-    } as const;
-    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, slo);
+    const service = exponentialService(saturation, workers);
+    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, SLO);
     const each = saturation / workers;
     const [truth] = bisect(saturation, 40, (rate) => shareLaterThan(0.5, rate, workers, each) < LATE_SHARE);
     expect(Math.abs(found / truth - 1), `${workers} workers: ${found}, not ${truth}`).toBeLessThan(0.03);

@@ -56,8 +56,6 @@ export function printAccuracy(rows: readonly Row[], all: boolean): boolean {
   const families = [...new Set(rows.map(({ family }) => family))];
   const byFamily = families.map((family) => [family, summary(rows.filter((row) => row.family === family))]);
   console.table(Object.fromEntries([...byFamily, ['all', summary(rows)]]));
-  return (
-    ofVerdict(rows, 'wrong').length <= MAX_WRONG_SHARE * rows.length &&
-    ofVerdict(rows, 'undecided').length <= MAX_UNDECIDED_SHARE * rows.length
-  );
+  const { wrong, undecided } = summary(rows);
+  return wrong <= MAX_WRONG_SHARE * rows.length && undecided <= MAX_UNDECIDED_SHARE * rows.length;
 }

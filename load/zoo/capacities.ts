@@ -4,6 +4,7 @@ import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/fi
 import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
 import { linesOf, percent, rounded } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import * as zoo from './targets.ts';
 
 interface Simulated {
@@ -26,7 +27,6 @@ interface Simulated {
 
 type DrawCapacity = zoo.Draw<Simulated>;
 
-export const SLO = { p99Ms: 500, errorRate: 0.001 };
 const TOLERANCE = 0.12;
 /** More than are ever busy while the SLO holds. */
 const THREADS = 200;
@@ -40,7 +40,7 @@ function drawService(random: () => number): zoo.ServiceSettings {
 }
 
 const saturationOf = ({ workers, serviceMs }: zoo.ServiceSettings): number => (workers * 1000) / serviceMs;
-const exponentialService = (perSecond: number, workers: number): zoo.ServiceSettings => ({
+export const exponentialService = (perSecond: number, workers: number): zoo.ServiceSettings => ({
   workers,
   serviceMs: (workers * 1000) / perSecond,
   distribution: 'exponential',

@@ -1,22 +1,18 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
 import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
-import { createLimiter, LIMITER_KINDS } from '../estimate/limiter-models.ts';
-import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
+import { createLimiter, LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
+import { probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
+import { PROBE } from '../scenarios/flags.ts';
 import * as zoo from './targets.ts';
 
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */
-export function probeVirtually(
-  target: zoo.VirtualTarget,
-  network: Network,
-  limits: ProbeLimits,
-  seed: number,
-): Probed {
+export function probeVirtually(target: zoo.VirtualTarget, net: Network, limits: ProbeLimits, seed: number) {
   const random = randomSource(seed);
-  const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
+  const jitter = (): number => 0.2 + exponential(random, net.jitterMs);
   const plan = probeLimiter(limits);
   // Later than the longest window, so that the limiters are at rest.
   const originMs = 10_000_000;
@@ -28,13 +24,13 @@ export function probeVirtually(
     const requests = Array.from({ length: count }, (_, i) => {
       // 0.06 ms: the time that sending a request takes.
       const sentMs = startMs + i * Math.max(spacingMs, 0.06);
-      return { sentMs, arrivesMs: sentMs + network.rttMs / 2 + jitter() };
+      return { sentMs, arrivesMs: sentMs + net.rttMs / 2 + jitter() };
     });
     const replies = requests
       .sort((a, b) => a.arrivesMs - b.arrivesMs)
       .map(({ sentMs, arrivesMs }): Reply => {
         const { latencyMs, status, retryAfterSeconds } = target(arrivesMs);
-        const rttMs = arrivesMs - sentMs + latencyMs + network.rttMs / 2 + jitter();
+        const rttMs = arrivesMs - sentMs + latencyMs + net.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
         return { sentMs: Math.floor(sentMs - originMs), rttMs, ok: status === 200, retryAfterSeconds };
       });
@@ -57,14 +53,12 @@ function readVirtually(target: zoo.VirtualTarget, full: zoo.VirtualTarget, { rtt
   };
 }
 
-const LIMITS = { maxRequests: 5000, maxSeconds: 360 };
 const TOLERANCE = 0.05;
 
 type FigureName = 'limit' | 'windowSeconds' | 'burst' | 'ratePerSecond' | 'longRunPerSecond' | 'heldBack';
 type Figures = Readonly<Partial<Record<FigureName, number>>>;
 
 interface Drawn {
-  readonly name: string;
   readonly behaviour: zoo.Behaviour;
   /** Mean jitter of its network, instead of the family's. */
   readonly jitterMs?: number;
@@ -88,90 +82,83 @@ const isKind =
     kind === expected;
 const isUnnamed = ({ kind }: LimiterFinding): boolean => kind === 'cannot-tell' || kind === 'none-found';
 
-/** Limits of 20 to 150 in 1 to 4 s, a quarter of each kind; a bucket's burst is a third to twice its limit. */
-function drawLimiter(random: () => number, index: number): Drawn {
-  const kind = LIMITER_KINDS[index % LIMITER_KINDS.length]!;
-  const limit = whole(random, 20, 130);
-  const windowMs = Math.round(1000 + random() * 3000);
-  const burst = Math.max(5, Math.floor(limit * (0.33 + random() * 1.6)));
-  const phaseMs = Math.floor(random() * windowMs);
-  const isBucket = kind === 'token-bucket';
-  const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
-  return {
-    name: kind,
-    behaviour: zoo.limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
-    figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
-    right: (found) => {
-      const [low, high] = found.interval ?? [0, 0];
-      return found.kind === kind && paced > low * 0.99 && paced < high * 1.01 && isHonest(found);
-    },
+type DrawLimiter = (random: () => number) => Drawn;
+/** By name, which says what the data of the behaviour do not. */
+type Rows = Readonly<Record<string, DrawLimiter>>;
+
+/** Limits of 20 to 150 in 1 to 4 s; a bucket's burst is a third to twice its limit. */
+const limiterOf =
+  (kind: LimiterKind): DrawLimiter =>
+  (random) => {
+    const limit = whole(random, 20, 130);
+    const windowMs = Math.round(1000 + random() * 3000);
+    const burst = Math.max(5, Math.floor(limit * (0.33 + random() * 1.6)));
+    const phaseMs = Math.floor(random() * windowMs);
+    const isBucket = kind === 'token-bucket';
+    const paced = isBucket ? (limit * 1000) / windowMs : windowMs / 1000;
+    return {
+      behaviour: zoo.limited({ kind, limit, windowMs, ...(isBucket ? { burst } : { phaseMs }) }),
+      figures: isBucket ? { burst, ratePerSecond: paced } : { limit, windowSeconds: paced },
+      right: (found) => {
+        const [low, high] = found.interval ?? [0, 0];
+        return found.kind === kind && paced > low * 0.99 && paced < high * 1.01 && isHonest(found);
+      },
+    };
   };
-}
+
+const LIMITERS: Rows = Object.fromEntries(LIMITER_KINDS.map((kind) => [kind, limiterOf(kind)]));
 
 /** A server with a limit that is drawn first. */
 const limitOf =
-  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): zoo.Draw<Drawn> =>
+  (least: number, span: number, create: (limit: number, random: () => number) => Drawn): DrawLimiter =>
   (random) =>
     create(whole(random, least, span), random);
 
-const shortRetryAfter = (how: string, retryAfter: (seconds: number) => number): zoo.Draw<Drawn> =>
+const shortRetryAfter = (retryAfter: (seconds: number) => number): DrawLimiter =>
   limitOf(20, 40, (limit, random) => ({
-    name: `Retry-After ${how}`,
     behaviour: { ...zoo.limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
     figures: { longRunPerSecond: limit / 4.5 },
     right: (found) => !isHonest(found),
   }));
 
-const OTHER_LIMITERS: readonly zoo.Draw<Drawn>[] = [
-  limitOf(15, 15, (burst) => ({
-    name: `a bucket of ${burst} that rejected requests drain, too`,
+const OTHER_LIMITERS: Rows = {
+  'a bucket that rejected requests drain, too': limitOf(15, 15, (burst) => ({
     behaviour: { limits: [zoo.punishing(10, burst)] },
     right: isUnnamed,
   })),
-  () => ({
-    name: 'a bucket per address, and 100 in 10 s per client',
+  'a bucket per address, and 100 in 10 s per client': () => ({
     behaviour: { limits: [zoo.leakyBucket(40, 20, false), () => createLimiter(fixedWindow(100, 10_000))] },
     right: isUnnamed,
   }),
-  limitOf(20, 40, (limit, random) => {
+  'stacked: a fast window, and 1,000 an hour': limitOf(20, 40, (limit, random) => {
     const windowMs = 2000 + Math.round(3000 * random());
-    return {
-      name: 'stacked: a fast one, and 1,000 an hour',
-      behaviour: zoo.limited(fixedWindow(limit, windowMs, windowMs * random()), HOUR),
-      figures: { limit },
-      right: isKind('fixed-window'),
-    };
+    const behaviour = zoo.limited(fixedWindow(limit, windowMs, windowMs * random()), HOUR);
+    return { behaviour, figures: { limit }, right: isKind('fixed-window') };
   }),
-  (random) => {
+  'stacked: a bucket, and 1,000 an hour': (random) => {
     const ratePerSecond = 8 + 20 * random();
-    const burst = whole(random, 10, 30);
-    return {
-      name: `stacked: a bucket of ${burst}, and 1,000 an hour`,
-      behaviour: zoo.limited({ kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000, burst }, HOUR),
-      figures: { ratePerSecond },
-      right: isKind('token-bucket'),
-    };
+    const bucket = { kind: 'token-bucket', limit: ratePerSecond, windowMs: 1000 } as const;
+    const behaviour = zoo.limited({ ...bucket, burst: whole(random, 10, 30) }, HOUR);
+    return { behaviour, figures: { ratePerSecond }, right: isKind('token-bucket') };
   },
-  (random) => {
+  'a shaper that delays': (random) => {
     const ratePerSecond = 10 + 60 * random();
     const behaviour = { limits: [zoo.leakyBucket(ratePerSecond, Infinity, true)] };
-    return { name: 'a shaper that delays', behaviour, figures: { ratePerSecond }, right: isShaper };
+    return { behaviour, figures: { ratePerSecond }, right: isShaper };
   },
-  shortRetryAfter('rounded down', Math.floor),
-  shortRetryAfter('3 s short', (seconds) => Math.ceil(seconds) - 3),
-  () => ({
-    name: "nginx's limit_req, nodelay",
+  'Retry-After rounded down': shortRetryAfter(Math.floor),
+  'Retry-After 3 s short': shortRetryAfter((seconds) => Math.ceil(seconds) - 3),
+  "nginx's limit_req, nodelay": () => ({
     behaviour: { limits: [zoo.leakyBucket(60, 40, false)] },
     figures: { burst: 41, ratePerSecond: 60 },
     right: isKind('token-bucket'),
   }),
-  () => ({
-    name: "nginx's limit_req",
+  "nginx's limit_req": () => ({
     behaviour: { limits: [zoo.leakyBucket(60, 40, true)] },
     figures: { heldBack: 40, ratePerSecond: 60 },
     right: isShaper,
   }),
-  limitOf(15, 30, (limit, random) => {
+  'a window that counts rejected requests, too': limitOf(15, 30, (limit, random) => {
     const windowMs = 1500 + 1500 * random();
     const times: number[] = [];
     const ask = (atMs: number): number => {
@@ -179,128 +166,107 @@ const OTHER_LIMITERS: readonly zoo.Draw<Drawn>[] = [
       times.push(atMs);
       return times.length > limit ? windowMs : 0;
     };
-    return {
-      name: `${limit} requests in a window, rejected ones included`,
-      behaviour: { limits: [() => ({ ask })], retryAfter: (seconds) => seconds },
-      right: isHonest,
-    };
+    return { behaviour: { limits: [() => ask], retryAfter: (seconds) => seconds }, right: isHonest };
   }),
-  limitOf(30, 30, (limit) => ({
-    name: `a neighbour on the same quota of ${limit}`,
+  'a neighbour on the same quota': limitOf(30, 30, (limit) => ({
     behaviour: { limits: [zoo.sharedWith(9, fixedWindow(limit, 2000))] },
     right: isHonest,
   })),
-  limitOf(20, 60, (limit, random) => {
+  'a window that begins with its first request': limitOf(20, 60, (limit, random) => {
     const windowMs = 1500 + Math.round(3000 * random());
     return {
-      name: 'a window that begins with its first request',
       behaviour: zoo.limited({ ...fixedWindow(limit, windowMs), anchored: true }),
       figures: { limit, windowSeconds: windowMs / 1000 },
       right: isKind('fixed-window'),
     };
   }),
-  limitOf(30, 30, (limit, random) => ({
-    name: 'a minute of the wall clock',
+  'a minute of the wall clock': limitOf(30, 30, (limit, random) => ({
     behaviour: zoo.limited(fixedWindow(limit, 60_000, 60_000 * random())),
     figures: { limit, windowSeconds: 60 },
     right: isKind('fixed-window'),
   })),
-  limitOf(20, 40, (limit) => ({
-    name: `a ban of 5 s after ${limit} in 2 s`,
+  'a ban of 5 s after a window of 2 s': limitOf(20, 40, (limit) => ({
     behaviour: { limits: [zoo.banning(limit, 2000, 5000)] },
     right: isUnnamed,
   })),
-  limitOf(60, 60, (limit, random) => {
+  'a window of requests, and one of items': limitOf(60, 60, (limit, random) => {
     const requests = createLimiter(fixedWindow(limit, 4000));
+    const items = () => createLimiter(fixedWindow(whole(random, 5, limit - 10), 8000));
     return {
-      name: 'a window of requests, and one of items',
       behaviour: { limits: [() => requests] },
-      full: {
-        limits: [() => createLimiter(fixedWindow(whole(random, 5, limit - 10), 8000)), () => requests],
-      },
+      full: { limits: [items, () => requests] },
       figures: { limit },
       right: isKind('fixed-window'),
     };
   }),
-  limitOf(50, 50, (burst, random) => {
-    const limit = 100 + 100 * random();
-    return {
-      name: `a bucket of ${burst} and ${limit.toFixed(0)}/s whose answers take unequally long`,
-      behaviour: zoo.limited({ kind: 'token-bucket', limit, windowMs: 1000, burst }),
-      jitterMs: 15,
-      right: isKind('cannot-tell'),
-    };
-  }),
-];
+  'a bucket whose answers take unequally long': limitOf(50, 50, (burst, random) => ({
+    behaviour: zoo.limited({ kind: 'token-bucket', limit: 100 + 100 * random(), windowMs: 1000, burst }),
+    jitterMs: 15,
+    right: isKind('cannot-tell'),
+  })),
+};
 
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
 /** No limiter of requests, and what looks like one. */
-const NO_LIMITERS: readonly zoo.Draw<Drawn>[] = [
-  () => ({ name: 'no limiter', behaviour: {}, right: isKind('none-found') }),
-  limitOf(1, 6, (workers, random) => ({
-    name: `a slow server with ${workers} workers`,
+const NO_LIMITERS: Rows = {
+  'no limiter': () => ({ behaviour: {}, right: isKind('none-found') }),
+  'a slow server': limitOf(1, 6, (workers, random) => ({
     behaviour: {
       service: { workers, serviceMs: 10 + 40 * random(), distribution: DISTRIBUTIONS[workers % 2]! },
     },
     right: isKind('none-found'),
   })),
-  limitOf(5, 40, (limit) => ({
-    name: `a concurrency limit of ${limit} per address`,
+  'a concurrency limit per address': limitOf(5, 40, (limit) => ({
     behaviour: {
       service: { workers: 1000, serviceMs: 80, distribution: DISTRIBUTIONS[limit % 2]! },
       concurrency: { limit, status: 429 },
     },
     right: ({ concurrencyLimit = NaN }) => Math.abs(concurrencyLimit - limit) <= 1 + TOLERANCE * limit,
   })),
-  limitOf(5, 40, (limit) => ({
-    name: `${limit},000 items in 10 s`,
+  'a limit of items': limitOf(5, 40, (limit) => ({
     behaviour: {},
     full: zoo.limited(fixedWindow(limit, 10_000)),
     right: isKind('none-found'),
   })),
-  (random) => ({
-    name: '429 at random',
+  '429 at random': (random) => ({
     behaviour: { failing: { share: 0.1 + 0.5 * random(), status: 429 } },
     right: isUnnamed,
   }),
-  limitOf(20, 20, (limit) => ({
-    name: `a window of ${limit} in front of a single worker`,
+  'a window in front of a single worker': limitOf(20, 20, (limit) => ({
     behaviour: {
       ...zoo.limited(fixedWindow(limit, 3000)),
       service: { workers: 1, serviceMs: 10, distribution: 'deterministic' },
     },
     right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
   })),
-];
+};
 
-/** Draws a server with the round-trip time of its network and the mean jitter of each direction. */
-const family =
-  (
-    draw: zoo.Draw<Drawn>,
-    mostRttMs: number,
-    jitterOf: (rttMs: number, random: () => number) => number,
-  ): zoo.DrawServer =>
-  (random, index, seed) => {
-    const drawn = draw(random, index);
+/** Draws a server of the rows in turn, the round-trip time of its network, and the mean jitter of each direction. */
+function family(
+  rows: Rows,
+  mostRttMs: number,
+  jitterOf: (rttMs: number, random: () => number) => number,
+): zoo.DrawServer {
+  const all = Object.entries(rows);
+  return (random, index, seed) => {
+    const [name, draw] = all[index % all.length]!;
+    const drawn = draw(random);
     const rttMs = Math.round(mostRttMs * random());
     const network = { rttMs, jitterMs: drawn.jitterMs ?? jitterOf(rttMs, random) };
     return {
-      name: `${drawn.name}, ${rttMs} ms away`,
+      name: `${name}, ${rttMs} ms away`,
       truth: JSON.stringify(drawn.figures ?? {}).replaceAll('"', ''),
       judge: () => judge(drawn, network, seed),
     };
   };
+}
 
 async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
   const target = zoo.server(behaviour, seed);
-  const found = identifyLimiter(probeVirtually(target, net, LIMITS, seed));
-  const fullPages = isComparable(found)
-    ? await compareFullPages(
-        readVirtually(target, full ? zoo.server(full) : target, net),
-        found.fromRest?.admitted,
-      )
-    : undefined;
+  const found = identifyLimiter(probeVirtually(target, net, PROBE, seed));
+  const read = readVirtually(target, full ? zoo.server(full) : target, net);
+  const fullPages = isComparable(found) ? await compareFullPages(read, found.fromRest?.admitted) : undefined;
   const isUnitOpen = fullPages?.unit === 'cannot-tell';
   const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };
@@ -321,7 +287,7 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
 }
 
 export const LIMITER_SERVERS = {
-  limiters: family(drawLimiter, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),
-  'more-limiters': family(zoo.inTurn(OTHER_LIMITERS), 60, (_, random) => 0.2 + 0.5 * random()),
-  'no-limiters': family(zoo.inTurn(NO_LIMITERS), 60, () => 0.3),
+  limiters: family(LIMITERS, 80, (rttMs, random) => 0.2 + random() * (0.3 + rttMs / 60)),
+  'more-limiters': family(OTHER_LIMITERS, 60, (_, random) => 0.2 + 0.5 * random()),
+  'no-limiters': family(NO_LIMITERS, 60, () => 0.3),
 };

@@ -7,6 +7,7 @@ import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts'
 import { TENANT } from '../../reference-server/non-implementations/tools.ts';
 import { temporaryFolder } from '../../engine/files.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/target.ts';
@@ -65,13 +66,7 @@ export async function writeTarget(directory: string, origin: string, clientSecre
   return path;
 }
 
-const DEFAULTS: LoadSettings = {
-  slo: { p99Ms: 500, errorRate: 0.001 },
-  pageSize: 100,
-  seed: 1,
-  timeoutSeconds: 10,
-  maxVUs: 2000,
-};
+export const SETTINGS: LoadSettings = { slo: SLO, pageSize: 100, seed: 1, timeoutSeconds: 10, maxVUs: 2000 };
 
 export async function openSession(
   k6: string,
@@ -80,12 +75,12 @@ export async function openSession(
   { window }: Pick<Scenario, 'window'> = {},
 ): Promise<Session> {
   const prepared = await prepare(await resolveTarget(target), window);
-  return new Session(k6, prepared, { ...DEFAULTS, ...settings }, () => {});
+  return new Session(k6, prepared, { ...SETTINGS, ...settings }, () => {});
 }
 
 export const OPTIONS: ScenarioOptions = {
   ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
-  ...{ sloP99: 500, sloErrors: 0.001, maxVus: 2000 },
+  ...{ sloP99: SLO.p99Ms, sloErrors: SLO.errorRate, maxVus: 2000 },
   ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 10, maxPages: 10 },
   ...{ maxRequests: 100, maxSeconds: 10, rate: 100, duration: 4, spikeFactor: 2, head: 300 },
   ...{ poll: 60, backfills: 0, tokenRenewal: 3540 },

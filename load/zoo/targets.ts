@@ -109,7 +109,7 @@ export function server(behaviour: Behaviour, seed = 0): VirtualTarget {
     const downMs = down ? atMs - down.fromSeconds * 1000 : -1;
     if (downMs >= 0 && downMs < down!.forSeconds * 1000) return { latencyMs: 1, status: 0 };
     if (failing && fails() < failing.share) return { latencyMs: 1, status: failing.status };
-    const waitMs = limits.reduce((wait, limit) => wait || limit.ask(atMs), 0);
+    const waitMs = limits.reduce((wait, limit) => wait || limit(atMs), 0);
     const retryAfterSeconds = Math.max(0, retryAfter(waitMs / 1000));
     if (waitMs > 0) return { latencyMs: 1, status: 429, retryAfterSeconds, ...(policy ? { policy } : {}) };
     if (!concurrency && !work) return serve(atMs);
@@ -138,12 +138,10 @@ export const banning =
   () => {
     const limiter = createLimiter({ kind: 'sliding-log', limit, windowMs });
     let untilMs = -Infinity;
-    return {
-      ask(atMs) {
-        if (atMs >= untilMs && limiter.ask(atMs) === 0) return 0;
-        if (atMs >= untilMs) untilMs = atMs + outMs;
-        return untilMs - atMs;
-      },
+    return (atMs) => {
+      if (atMs >= untilMs && limiter(atMs) === 0) return 0;
+      if (atMs >= untilMs) untilMs = atMs + outMs;
+      return untilMs - atMs;
     };
   };
 
@@ -155,16 +153,14 @@ export const leakyBucket =
   (perSecond: number, burst: number, delays: boolean): CreateLimiter =>
   () => {
     let [excess, lastMs] = [0, -Infinity];
-    return {
-      ask(atMs) {
-        const nowMs = Math.floor(atMs);
-        const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
-        if (left > burst * 1000) return (left - burst * 1000) / perSecond;
-        [excess, lastMs] = [left, nowMs];
-        return 0;
-      },
-      delayMs: () => (delays ? excess / perSecond : 0),
+    const ask = (atMs: number): number => {
+      const nowMs = Math.floor(atMs);
+      const left = lastMs === -Infinity ? 0 : Math.max(0, excess - perSecond * (nowMs - lastMs) + 1000);
+      if (left > burst * 1000) return (left - burst * 1000) / perSecond;
+      [excess, lastMs] = [left, nowMs];
+      return 0;
     };
+    return Object.assign(ask, { delayMs: () => (delays ? excess / perSecond : 0) });
   };
 
 /** Others, at random times, use the same limit. */
@@ -174,12 +170,9 @@ export const sharedWith =
     const limiter = createLimiter(settings);
     const random = randomSource(7);
     let othersMs = 0;
-    return {
-      ask(atMs) {
-        for (; othersMs < atMs; othersMs += exponential(random, 1000 / othersPerSecond))
-          limiter.ask(othersMs);
-        return limiter.ask(atMs);
-      },
+    return (atMs) => {
+      for (; othersMs < atMs; othersMs += exponential(random, 1000 / othersPerSecond)) limiter(othersMs);
+      return limiter(atMs);
     };
   };
 
@@ -189,12 +182,10 @@ export const punishing =
   () => {
     const spacingMs = 1000 / perSecond;
     let fullAtMs = 0;
-    return {
-      ask(atMs) {
-        const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
-        fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
-        return Math.max(0, nextMs - atMs - burst * spacingMs);
-      },
+    return (atMs) => {
+      const nextMs = Math.max(fullAtMs, atMs) + spacingMs;
+      fullAtMs = Math.min(nextMs, atMs + 2 * burst * spacingMs);
+      return Math.max(0, nextMs - atMs - burst * spacingMs);
     };
   };
 

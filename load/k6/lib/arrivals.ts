@@ -4,7 +4,7 @@ import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import { clientOf, type SetupData } from './setup.ts';
+import { clientOfVu, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
 import { sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
@@ -96,22 +96,18 @@ export const precomputedArrivals = (config: LoadConfig, due: readonly number[]):
 let scenario: typeof exec.scenario | undefined;
 
 /** Waits until this iteration's precomputed moment; undefined if it has none. */
-export function waitForMoment(
-  { seed }: LoadConfig,
-  { startAtMs }: SetupData,
-  due: readonly number[],
-): DueRequest | undefined {
+export function waitForMoment(config: LoadConfig, data: SetupData, due: readonly number[]) {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
   const dueMs = due[iteration];
   if (dueMs === undefined) return undefined;
-  const dueAtMs = startAtMs + dueMs;
+  const dueAtMs = data.startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  return { dueAtMs, schedulerLagMs, draw: () => randomSource(seed * 7919 + iteration)() };
+  return { dueAtMs, schedulerLagMs, draw: () => randomSource(config.seed * 7919 + iteration)() };
 }
 
 /** Returns the first page of a VU's next traversal. */
@@ -120,15 +116,13 @@ export type StartPage = (data: SetupData, draw: () => number, client: Client) =>
 /** Number of pages that a VU reads before it starts another traversal. */
 const WALK_PAGES = 4;
 
-// Cached per VU, because reading k6's state costs more than the rest of an iteration.
-let client: Client | undefined;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
 export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
   const { dueAtMs, schedulerLagMs, draw } = request;
-  client ??= clientOf(config, data, exec.vu.idInTest % config.clients.length);
+  const client = clientOfVu(config, data);
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
       client.renew();

@@ -2,11 +2,11 @@
 import { check, sleep } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
-import type { RatePolicy } from '../../estimate/step.ts';
+import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
 import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
 import type { Finding } from './judge.ts';
-import { TOKEN, write } from './record.ts';
+import { type LoadRecord, TOKEN, write } from './record.ts';
 
 export interface Token {
   readonly value: string;
@@ -14,6 +14,8 @@ export interface Token {
   readonly renewAtMs: number;
 }
 
+/** Headers of the target file; they may contain secrets, so they come from the environment. */
+const EXTRA_HEADERS = JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
 const MARGIN_MS = 60_000;
 const MAX_RETRY_MS = 120_000;
 
@@ -43,17 +45,11 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
     );
   const askedAt = Date.now();
   tokenCalls.add(1);
-  const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
-  const response = http.post(
-    `${config.authUrl}/oauth/token`,
-    { ...form, scope: 'screenings.read' },
-    {
-      headers: extraHeaders(),
-      timeout: `${config.timeoutSeconds}s`,
-      tags: { name: 'token' },
-      responseType: 'text',
-    },
-  );
+  const url = `${config.authUrl}/oauth/token`;
+  const grant = { grant_type: 'client_credentials', scope: 'screenings.read' };
+  const form = { ...grant, client_id: client.clientId, client_secret: secret };
+  const params = { headers: EXTRA_HEADERS, timeout: `${config.timeoutSeconds}s`, tags: { name: 'token' } };
+  const response = http.post(url, form, { ...params, responseType: 'text' });
   if (response.status !== 200)
     throw new Error(`no token for ${client.clientId}: ${response.error || `status ${response.status}`}`);
   const { access_token, expires_in } = response.json() as { access_token: string; expires_in: number };
@@ -63,23 +59,20 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
 }
 
-export interface Sent {
-  readonly status: number;
+type Answer = RefinedResponse<'text'>;
+
+export interface Sent extends Omit<Sample, 'dueMs'> {
   /** With a body only if the answer is judged. */
-  readonly response?: RefinedResponse<'text'> | undefined;
+  readonly response?: Answer | undefined;
   readonly next?: string | undefined;
-  /** From sending to the last byte, including connecting, a token renewal and a retry. */
-  readonly serviceMs: number;
-  /** From the due moment to the last byte. */
-  readonly latencyMs: number;
   /** k6's error code if there was no answer, else 0. */
   readonly errorCode: number;
-  readonly retryAfterSeconds?: number | undefined;
-  readonly policy?: RatePolicy | undefined;
 }
 
+type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
+
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
-function timeOf({ timings }: RefinedResponse<'text'>): number {
+function timeOf({ timings }: Answer): number {
   const { duration, connecting, tls_handshaking } = timings;
   return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
 }
@@ -148,7 +141,7 @@ export class Client {
    */
   fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = this.#draws()): Sent {
     const sentAtMs = Date.now();
-    let response: RefinedResponse<'text'> | undefined;
+    let response: Answer | undefined;
     let isSingle = sentAtMs < this.#renewAtMs;
     try {
       if (!isSingle) this.renew();
@@ -172,7 +165,7 @@ export class Client {
       pageMs.add(latencyMs, { page: pageRequest.page });
       if (latencyMs >= this.config.p99Ms) late.add(1);
     }
-    return this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged);
+    return this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged);
   }
 
   /** Requests a page, with its body. Retries after 429 for up to two minutes. */
@@ -191,7 +184,8 @@ export class Client {
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
-      return { sent: this.#judge(pageRequest, undefined, 0, 0, false), sentAtMs: startedAtMs };
+      const times = { serviceMs: 0, latencyMs: 0 };
+      return { sent: this.#judge(pageRequest, undefined, times, false), sentAtMs: startedAtMs };
     }
     const params = this.#paramsOf(pageRequest, isJudged);
     const response = await http.asyncRequest('GET', pageRequest.url, null, params);
@@ -200,7 +194,7 @@ export class Client {
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(pageRequest, response, serviceMs, latencyMs, isJudged), sentAtMs };
+    return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged), sentAtMs };
   }
 
   #draws(): boolean {
@@ -211,7 +205,7 @@ export class Client {
   #paramsOf({ page, pageSize }: PageRequest, isJudged: boolean): RefinedParams<'text'> {
     return (this.#params[`${page} ${pageSize} ${isJudged}`] ??= {
       headers: {
-        ...extraHeaders(),
+        ...EXTRA_HEADERS,
         Authorization: `Bearer ${this.#token.value}`,
         Accept: 'application/json',
       },
@@ -226,13 +220,7 @@ export class Client {
     });
   }
 
-  #judge(
-    pageRequest: PageRequest,
-    response: RefinedResponse<'text'> | undefined,
-    serviceMs: number,
-    latencyMs: number,
-    isJudged: boolean,
-  ): Sent {
+  #judge(pageRequest: PageRequest, response: Answer | undefined, times: Times, isJudged: boolean): Sent {
     const { records, metricsRead } = this.config;
     const status = response?.status ?? 0;
     const isTold = isJudged && this.isLoad;
@@ -258,38 +246,29 @@ export class Client {
       }
     }
     const errorCode = response?.error_code ?? 0;
-    return { status, response, next, serviceMs, latencyMs, errorCode, retryAfterSeconds, policy };
+    return { status, response, next, ...times, errorCode, retryAfterSeconds, policy };
   }
 
   /** Failures are counted; they are judged only if the target is made to fail. */
-  #record({ url, page }: PageRequest, { status, headers, body }: RefinedResponse<'text'>): void {
+  #record({ url, page }: PageRequest, { status, headers, body }: Answer): void {
     if (status === 0 || (status !== 200 && status !== 429 && !this.config.outages)) return;
     const followed = page === 'next';
-    write({ kind: 'sample', url, followed, status, headers, body: body ?? '' }, (text) =>
-      this.#withoutTokens(text),
-    );
+    this.#write({ kind: 'sample', url, followed, status, headers, body: body ?? '' });
   }
 
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
       if (this.config.records) continue;
-      const message = this.#withoutTokens(finding.message);
-      const request = `GET ${this.#withoutTokens(url)}`;
-      write({ kind: 'finding', id: finding.id, message, request, response: String(status) });
+      const evidence = { request: `GET ${url}`, response: String(status) };
+      this.#write({ kind: 'finding', ...finding, ...evidence });
     }
   }
 
-  #withoutTokens(text: string): string {
-    return this.#tokens
-      .flatMap((token) => [token, encodeURIComponent(token)])
-      .reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text);
+  #write(record: LoadRecord): void {
+    const tokens = this.#tokens.flatMap((token) => [token, encodeURIComponent(token)]);
+    write(record, (text) =>
+      tokens.reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text),
+    );
   }
-}
-
-let headers: Record<string, string> | undefined;
-/** Headers of the target file; they may contain secrets, so they come from the environment. */
-function extraHeaders(): Record<string, string> {
-  headers ??= JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
-  return headers;
 }

@@ -3,6 +3,7 @@
  * `-e`, as listed in load/README.md.
  */
 import type { Threshold } from 'k6/options';
+import type { ProbeLimits } from '../../estimate/limiter-probe.ts';
 import { enoughVUs, judgedShare } from '../../estimate/random.ts';
 import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
@@ -21,10 +22,8 @@ export interface LoadClient {
   readonly secret?: string;
 }
 
-export interface Walk {
+export interface Walk extends Window {
   readonly label: string;
-  readonly from: string;
-  readonly to: string;
   readonly pageSize: number;
   readonly maxPages: number;
   /** Also reads first pages of windows that start where deep pages do. */
@@ -33,11 +32,7 @@ export interface Walk {
 
 export interface LoadConfig {
   /** For many tenants: seconds between a tenant's polls, concurrent back-fills, and the rate of token requests. */
-  readonly tenants?: {
-    readonly pollSeconds: number;
-    readonly backfills: number;
-    readonly tokensPerSecond: number;
-  };
+  readonly tenants?: Readonly<Record<'pollSeconds' | 'backfills' | 'tokensPerSecond', number>>;
   readonly scenario: string;
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -63,9 +58,7 @@ export interface LoadConfig {
   readonly spikeFactor?: number;
   readonly headSeconds?: number;
   readonly walks?: readonly Walk[];
-  readonly probe?: {
-    readonly maxRequests: number;
-    readonly maxSeconds: number;
+  readonly probe?: ProbeLimits & {
     /** Instead, each client in turn reads at most `count` pages, until one is rejected. */
     readonly reads?: readonly {
       readonly client: number;
@@ -175,7 +168,7 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
 });
 
 /** Metrics that the kit judges itself by the records. */
-const RECORDED_METRICS = /^(findings|http_req_failed|page_ms)\b/;
+const RECORDED_METRICS = /^(checks|findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {

@@ -134,11 +134,8 @@ export function resolved(reference: string, url: string): string {
 function isSameUrl(one: string, other: string, base: string): boolean {
   const spelled = (reference: string): string => {
     const absolute = resolved(reference, base);
-    const path = absolute
-      .split('?')[0]!
-      .replace(/:(80|443)\//, '/')
-      .toLowerCase();
-    return JSON.stringify([path, Object.entries(parseQuery(absolute)).sort()]);
+    const [path = ''] = absolute.toLowerCase().split('?');
+    return JSON.stringify([path.replace(/:(80|443)\//, '/'), Object.entries(parseQuery(absolute)).sort()]);
   };
   return one === other || spelled(one) === spelled(other);
 }
@@ -150,10 +147,8 @@ export function judgeLimited(answer: Pick<PageAnswer, 'body' | 'headers'>): Find
     findings.push({ id: '7.2-rate_limited', message: 'expected code rate_limited in the body of a 429' });
   if (retryAfterOf(answer.headers) === undefined) {
     const got = header(answer.headers, 'retry-after') ?? 'none';
-    findings.push({
-      id: '7.2-retry-after',
-      message: `expected Retry-After in seconds or as a date, got ${got}`,
-    });
+    const message = `expected Retry-After in seconds or as a date, got ${got}`;
+    findings.push({ id: '7.2-retry-after', message });
   }
   return findings;
 }
@@ -192,9 +187,8 @@ export function retryAfterOf(headers: PageAnswer['headers']): number | undefined
   if (value === undefined) return undefined;
   if (/^\d+$/.test(value)) return Number(value);
   const at = Date.parse(value);
-  return /[a-z]/i.test(value) && !Number.isNaN(at)
-    ? Math.max(0, Math.ceil((at - Date.now()) / 1000))
-    : undefined;
+  if (!/[a-z]/i.test(value) || Number.isNaN(at)) return undefined;
+  return Math.max(0, Math.ceil((at - Date.now()) / 1000));
 }
 
 function header(headers: Readonly<Record<string, string>>, name: string): string | undefined {

@@ -1,4 +1,5 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
+import type { DeepPage } from '../../estimate/depth.ts';
 import type { PagesRead } from '../../estimate/full-pages.ts';
 import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { RatePolicy, Sample } from '../../estimate/step.ts';
@@ -13,14 +14,10 @@ export interface ArrivalRecord extends Sample {
   readonly pages?: number;
 }
 
-export interface PageRecord {
+export interface PageRecord extends DeepPage {
   readonly kind: 'page';
   readonly walk: number;
-  readonly depth: number;
   readonly items: number;
-  readonly ms: number;
-  /** Latency of the first page of a window that starts at this page, read right before or after it. */
-  readonly firstMs?: number | undefined;
   readonly status: number;
 }
 

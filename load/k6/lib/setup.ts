@@ -46,6 +46,11 @@ export const clientOf = (
 ): Client =>
   new Client(config, { ...config.clients[index]!, tenantId: tenantIds[index]! }, tokens[index]!, isLoad);
 
+let client: Client | undefined;
+/** The client of this VU, made once: reading k6's state costs more than the rest of an iteration. */
+export const clientOfVu = (config: LoadConfig, data: SetupData): Client =>
+  (client ??= clientOf(config, data, exec.vu.idInTest % config.clients.length));
+
 function tenantOf(token: string): string {
   const claims = JSON.parse(b64decode(token.split('.')[1] ?? '', 'rawurl', 's')) as { tenant_id?: string };
   if (!claims.tenant_id) throw new Error('the token names no tenant_id: give -e TENANT_ID=…');

@@ -4,11 +4,7 @@ import { sharedRun, type LoadConfig } from './config.ts';
 import { dueCount } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
-export interface Latency {
-  readonly requests: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
+export type Latency = Readonly<Record<'requests' | 'p50Ms' | 'p99Ms', number>>;
 
 type Summary = ReturnType<typeof summarise>;
 /** As it is read again: the other members may be absent. */

@@ -1,9 +1,7 @@
 /** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
+import { sum } from '../../estimate/numbers.ts';
 
-export interface Window {
-  readonly from: string;
-  readonly to: string;
-}
+export type Window = Readonly<Record<'from' | 'to', string>>;
 
 /** Before and after all screenings. */
 export const FIRST = '1970-01-01T00:00:00Z';
@@ -15,24 +13,18 @@ const PRECISION_MS = 60_000;
  * the first page of all time; the end is found by bisection. Returns undefined without screenings.
  */
 export function* searchWindow(): Generator<string, Window | undefined, unknown> {
-  const firstFrom = function* (from: string): Generator<string, number | undefined, unknown> {
-    const testTime = yield from;
-    if (testTime === null) return undefined;
-    const atMs = msOf(testTime);
-    if (Number.isNaN(atMs)) throw new Error('a screening has no valid testTime');
-    return atMs;
-  };
-  const firstMs = yield* firstFrom(FIRST);
-  if (firstMs === undefined) return undefined;
-  let [lowMs, highMs] = [firstMs, Date.parse(FAR_END)];
-  while (highMs - lowMs > PRECISION_MS) {
-    const middleMs = Math.floor((lowMs + highMs) / 2);
-    const foundMs = yield* firstFrom(new Date(middleMs).toISOString());
-    if (foundMs === undefined) highMs = middleMs;
-    else lowMs = Math.max(middleMs, foundMs);
-  }
   const iso = (ms: number): string => new Date(Math.floor(ms)).toISOString();
-  return { from: iso(firstMs), to: iso(highMs + 1000) };
+  let firstMs: number | undefined;
+  let [lowMs, highMs] = [Date.parse(FIRST), Date.parse(FAR_END)];
+  for (let fromMs = lowMs; highMs - lowMs > PRECISION_MS; fromMs = Math.floor((lowMs + highMs) / 2)) {
+    const testTime = yield iso(fromMs);
+    const foundMs = testTime === null ? undefined : msOf(testTime);
+    if (Number.isNaN(foundMs)) throw new Error('a screening has no valid testTime');
+    firstMs ??= foundMs;
+    if (foundMs === undefined) highMs = fromMs;
+    else lowMs = Math.max(fromMs, foundMs);
+  }
+  return firstMs === undefined ? undefined : { from: iso(firstMs), to: iso(highMs + 1000) };
 }
 
 /**
@@ -71,8 +63,6 @@ const UNITS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 360
 /** Parses `90`, `90s`, `5m` or `1h30m` to seconds; undefined for anything else. */
 export function secondsOf(text: string): number | undefined {
   if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$|^\d+(?:\.\d+)?$/.test(text)) return undefined;
-  return [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!,
-    0,
-  );
+  const parts = [...text.matchAll(/([\d.]+)(ms|s|m|h|)/g)];
+  return sum(parts.map(([, count, unit]) => Number(count) * UNITS[unit!]!));
 }
