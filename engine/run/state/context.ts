@@ -34,8 +34,8 @@ export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer
   readonly runs: number;
   /** A path of fast-check: together with `seed`, it replays the one case that a report printed. */
   readonly path?: string | undefined;
-  /** Limits of shrinking a counterexample. */
-  readonly shrink?: { readonly evaluations?: number; readonly timeMs?: number } | undefined;
+  /** Limits of shrinking a counterexample; `requests`: those that the run sends meanwhile. */
+  readonly shrink?: { readonly requests?: number; readonly timeMs?: number } | undefined;
   /** Called with every exchange of the run, including retries and confirmations. */
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
   /** Wait until a token of the run has expired (class expiry). */
