@@ -28,6 +28,19 @@ export interface RunContext {
   requestTo(url: string, by?: Sender): RequestOut;
 }
 
+/** How much later than another replica one may show a change. */
+export const LONGEST_LAG_MS = 5_000;
+
+/** Waits until every replica must show what one of them showed at that time. Returns false if they must already. */
+export async function untilReplicasShow(
+  run: Pick<RunContext, 'clock' | 'pollingMs'>,
+  shownAtMs: number,
+): Promise<boolean> {
+  const leftMs = shownAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+  if (leftMs > 0) await run.clock.sleep(leftMs);
+  return leftMs > 0;
+}
+
 export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */
   readonly seed: number;

@@ -1,5 +1,8 @@
 /** A finding that confirmation drops must not take others with the same cause with it. */
 import { expect, test } from '@playwright/test';
+import { confirmFindings } from '../attribution/confirmation.ts';
+import type { RunContext } from './context.ts';
+import { Knowledge } from './knowledge.ts';
 import { Ledger, type NewFinding } from './ledger.ts';
 
 const found = (size: number): NewFinding => ({
@@ -29,4 +32,28 @@ test('keeps a confirmed finding, and counts further ones without confirming them
   ledger.add(found(5));
   expect(ledger.unconfirmed).toEqual([]);
   expect(ledger.findings.map(({ count, mismatch }) => [count, mismatch.received])).toEqual([[2, '7 items']]);
+});
+
+test('confirms a finding that comes during another confirmation once every replica must show what it expects', async () => {
+  const [ledger, knowledge, lagMs] = [new Ledger(), new Knowledge(), 5_000];
+  knowledge.keepsRawPlus = true;
+  let [nowMs, newestMs, sleeps] = [0, 0, 0];
+  const waitedMs: number[] = [];
+  const walked = (cause: string): void => {
+    newestMs = nowMs;
+    knowledge.newAtMs.push(nowMs);
+    const again = async (): Promise<undefined> => void waitedMs.push(nowMs - newestMs);
+    const mismatch = { expected: 'each screening', received: 'one less' };
+    ledger.add({ id: '4.2-r5-exactly-once', cause, mismatch, again, needsAgain: true });
+  };
+  const sleep = async (ms: number): Promise<void> => {
+    nowMs += ms - 100;
+    if (sleeps++ === 0) walked('second');
+    nowMs += 100;
+  };
+  const clock = { now: () => nowMs, sleep };
+  const run = { ledger, knowledge, clock, target: { clients: {} }, client: {}, pollingMs: (ms: number) => ms };
+  walked('first');
+  await confirmFindings(run as unknown as RunContext, undefined);
+  expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
 });
