@@ -156,6 +156,8 @@ interface Fetched {
   readonly last: () => Exchange | undefined;
   readonly first: () => string | undefined;
   readonly walked: () => readonly Exchange[];
+  /** The pages of all traversals. */
+  readonly pages: readonly Exchange[];
 }
 
 /**
@@ -166,13 +168,16 @@ function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinit
   let latest: Exchange | undefined;
   let walked: Exchange[] = [];
   let held = 0;
+  const pages: Exchange[] = [];
   return {
+    pages,
     last: () => latest,
     first: () => walked[0]?.request.url,
     walked: () => walked,
     fetchPage: async (ask) => {
       latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
       walked = 'next' in ask ? [...walked, latest] : [latest];
+      pages.push(latest);
       held = ('next' in ask ? held : 0) + (pageOf(latest).items?.length ?? 0);
       if (walked.length > pagesAtMost(kit, walked.length, held))
         throw new PreconditionFailed(`a traversal did not end within ${walked.length} pages`);
@@ -203,14 +208,14 @@ export async function violationOf(
     fetched = fetcher(kit, client, Math.min(knownBefore, kit.client.requests));
     received = await law(fetched.fetchPage);
   }
-  const { last, first, walked } = fetched;
+  const { last, first, walked, pages } = fetched;
   const { oracleOf } = kit.knowledge;
   return received === undefined
     ? undefined
     : {
         mismatch: { expected, received, picture: pictureOfWalk(walked()) },
         // The first page that lacks a known screening shows whether it was deleted meanwhile.
-        exchange: walked().find((page) => missingFrom(page, oracleOf).length > 0) ?? last(),
+        exchange: pages.find((page) => missingFrom(page, oracleOf).length > 0) ?? last(),
         firstUrl: first(),
         client,
       };

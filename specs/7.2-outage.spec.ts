@@ -12,6 +12,7 @@ import { compareKeys, type Key, type OracleItem } from '../engine/data/oracle.ts
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
+import { isGoneSince, untilReplicasShow } from '../engine/run/state/context.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
@@ -55,6 +56,7 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
+  await untilReplicasShow(kit, kit.knowledge.newAtMs.at(-1) ?? 0);
   const doubts: Doubt[] = [];
   let unanswered: Untested | undefined;
   try {
@@ -143,11 +145,16 @@ async function sendUntilSettled(
 
 const NONE: ReadonlySet<bigint> = new Set();
 
-/** Without a dataset: whether screenings that a page lacks are nowhere else either. They were deleted meanwhile. */
+/**
+ * Without a dataset: whether screenings that a page lacks are nowhere else either, or are soon nowhere else, as a
+ * replica may lag. They were deleted meanwhile.
+ */
 async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[]): Promise<boolean> {
   const { authorization: by } = page.request;
   const client = by.kind === 'client' ? by.client : 'primary';
-  return !endsEmpty(page) && (await areErased(kit, lost, client, { provoked: true }));
+  const isNowhere = (): Promise<boolean> => areErased(kit, lost, client, { provoked: true });
+  if (endsEmpty(page) || lost.length === 0 || (await kit.oracle(client)).authoritative) return false;
+  return isGoneSince(kit, page, isNowhere);
 }
 
 // -- the probes ----------------------------------------------------------------------------------

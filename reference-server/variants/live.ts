@@ -131,16 +131,21 @@ function deleting(): ServerOptions {
 const RETAINED = 1_500;
 const DELETED_EVERY_MS = 200;
 
-/** The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again. */
+/**
+ * The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again, and
+ * the second of two replicas in turn deletes it later.
+ */
 function retaining(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
+    let asked = 0;
     const all = Array.from({ length: RETAINED }, (_, index) =>
       screening(TENANTS.primary, FIRST_ID + BigInt(index), shift(KEPT_FROM, BigInt(index >> 1) * 60n, 0)),
     );
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary) return ask(query);
-      const left = all.slice(Math.floor((Date.now() - since) / DELETED_EVERY_MS));
+      const lagMs = (asked++ % 2) * REPLICA_LAG_MS;
+      const left = all.slice(Math.max(0, Math.floor((Date.now() - since - lagMs) / DELETED_EVERY_MS)));
       return merged(query, async () => ({ items: [], more: false }), left);
     };
   });
@@ -210,7 +215,10 @@ export const LIVE: readonly Variant[] = [
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTime of a screening is corrected once', correcting()),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
-  live('a retention period deletes the oldest screening every 200 ms', retaining()),
+  live(
+    'a retention period deletes the oldest screening every 200 ms, 0.3 s later on one of two replicas',
+    retaining(),
+  ),
   live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   {

@@ -11,7 +11,7 @@ import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
 import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
-import { LONGEST_LAG_MS, untilReplicasShow, type RunContext } from '../state/context.ts';
+import { isGoneSince, LONGEST_LAG_MS, untilReplicasShow, type RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
 
@@ -168,13 +168,11 @@ function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): bool
 
 /**
  * Without a dataset, screenings may arrive or disappear during the run: a page that lacks a screening is wrong only
- * if the screening existed before and is still where it was first seen.
+ * if the screening existed before and is still where it was first seen. Another replica may show a deleted one longer.
  */
-async function dataMoved(
-  exchange: Exchange,
-  seen: number,
-  { client, knowledge: { oracleOf } }: RunContext,
-): Promise<boolean> {
+async function dataMoved(exchange: Exchange, seen: number, run: RunContext): Promise<boolean> {
+  const { client, knowledge } = run;
+  const { oracleOf } = knowledge;
   const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
   const known = query && oracleOf(query.tenantId);
   if (!known || known.authoritative) return false;
@@ -182,11 +180,14 @@ async function dataMoved(
   // Includes items next to an edge that the observers leave open, because a check may have requested exactly such an item.
   const lost = certain.length > 0 ? certain : missingFrom(exchange, oracleOf, () => true);
   if (lost.length === 0) return false;
-  for (const item of lost.slice(0, WITNESSES)) {
-    if (!item.witness) return false;
-    const witness = await client.send({ ...exchange.request, url: item.witness });
-    const still = shows(witness, item);
-    if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
-  }
-  return true;
+  const areGone = async (): Promise<boolean> => {
+    for (const item of lost.slice(0, WITNESSES)) {
+      if (!item.witness) return false;
+      const witness = await client.send({ ...exchange.request, url: item.witness });
+      const still = shows(witness, item);
+      if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
+    }
+    return true;
+  };
+  return isGoneSince(run, exchange, areGone);
 }

@@ -1,7 +1,7 @@
 /** The options of a run, and the context that the parts of a kit share. */
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
-import type { Authorization, Exchange, RequestOut } from '../../client/exchange.ts';
+import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import type { PageQuery } from '../../client/page.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -40,6 +40,18 @@ export async function untilReplicasShow(
   if (leftMs > 0) await run.clock.sleep(leftMs);
   return leftMs > 0;
 }
+
+/**
+ * Whether a screening that an answer lacked is gone from others too: now, or twice in a row once every replica must
+ * have deleted it. Where every second answer lacks it, it is not gone.
+ */
+export const isGoneSince = async (
+  run: Pick<RunContext, 'clock' | 'pollingMs'>,
+  lacking: Exchange,
+  isGone: () => Promise<boolean>,
+): Promise<boolean> =>
+  (await isGone()) ||
+  ((await untilReplicasShow(run, endedAtMs(lacking))) && (await isGone()) && (await isGone()));
 
 export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */
