@@ -113,7 +113,7 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
-  /** When answers returned unknown screenings, in ascending order; in milliseconds since the epoch. */
+  /** When answers returned unknown screenings, or known ones at another instant, in ascending order; in milliseconds since the epoch. */
   readonly newAtMs: number[] = [];
 
   /** See Oracle.knownBefore. */
@@ -201,7 +201,9 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        if (!oracle.get(id) && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
+        const known = oracle.get(id);
+        const isNew = !known || !sameInstant(known.at, at);
+        if (isNew && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }

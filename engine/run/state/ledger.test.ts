@@ -1,5 +1,7 @@
 /** A finding that confirmation drops must not take others with the same cause with it. */
 import { expect, test } from '@playwright/test';
+import { answerTo, getOf } from '../../client/exchange.testing.ts';
+import { Oracle } from '../../data/oracle.ts';
 import { confirmFindings } from '../attribution/confirmation.ts';
 import type { RunContext } from './context.ts';
 import { Knowledge } from './knowledge.ts';
@@ -56,4 +58,16 @@ test('confirms a finding that comes during another confirmation once every repli
   walked('first');
   await confirmFindings(run as unknown as RunContext, undefined);
   expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
+});
+
+test('waits for replicas after a testTime was corrected, as after an arrival', () => {
+  const [tenantId, from, to] = ['t', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'];
+  const knowledge = new Knowledge();
+  knowledge.set(tenantId, new Oracle(false));
+  const request = getOf(`http://127.0.0.1/v1/tenants/${tenantId}/screenings?from=${from}&to=${to}`);
+  for (const [index, testTime] of [from, from, '2026-01-01T01:00:00Z'].entries()) {
+    const page = answerTo(request, JSON.stringify({ items: [{ id: 1, tenantId, testTime }], links: {} }));
+    knowledge.remember(page, 1, index);
+  }
+  expect(knowledge.newAtMs).toEqual([0, 2]);
 });
