@@ -224,7 +224,7 @@ test('screenings of now that each request finds are no changes by writing method
 const IMPORT = 'an import into a walked window is no next without an end';
 
 test(IMPORT, byTurns(IMPORT), async ({ small }) => {
-  const [first, count] = [instant('2024-06-15T00:00:00Z'), 12_000];
+  const [first, count] = [instant('2024-06-15T00:00:00Z'), 30_000];
   const server = withAdded(() => {
     let isStored = false;
     return ({ tenantId, from, pageSize }) => {
