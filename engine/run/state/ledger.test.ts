@@ -1,5 +1,6 @@
 /** A finding that confirmation drops must not take others with the same cause with it. */
 import { expect, test } from '@playwright/test';
+import type { Exchange } from '../../client/exchange.ts';
 import { answerTo, getOf } from '../../client/exchange.testing.ts';
 import { Oracle } from '../../data/oracle.ts';
 import { confirmFindings } from '../attribution/confirmation.ts';
@@ -60,14 +61,34 @@ test('confirms a finding that comes during another confirmation once every repli
   expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
 });
 
+const [tenantId, from, to] = ['t', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'];
+const pageOf = (...screenings: readonly (readonly [id: number, hour: number])[]): Exchange => {
+  const items = screenings.map(([id, hour]) => {
+    const testTime = `2026-01-01T${String(hour).padStart(2, '0')}:00:00Z`;
+    return { id, tenantId, testTime };
+  });
+  const url = `http://127.0.0.1/v1/tenants/${tenantId}/screenings?from=${from}&to=${to}`;
+  return answerTo(getOf(url), JSON.stringify({ items, links: {} }));
+};
+
 test('waits for replicas after a testTime was corrected, as after an arrival', () => {
-  const [tenantId, from, to] = ['t', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'];
   const knowledge = new Knowledge();
   knowledge.set(tenantId, new Oracle(false));
-  const request = getOf(`http://127.0.0.1/v1/tenants/${tenantId}/screenings?from=${from}&to=${to}`);
-  for (const [index, testTime] of [from, from, '2026-01-01T01:00:00Z'].entries()) {
-    const page = answerTo(request, JSON.stringify({ items: [{ id: 1, tenantId, testTime }], links: {} }));
-    knowledge.remember(page, 1, index);
-  }
+  for (const [index, hour] of [0, 0, 1].entries()) knowledge.remember(pageOf([1, hour]), 1, index);
   expect(knowledge.newAtMs).toEqual([0, 2]);
 });
+
+for (const [what, hours, corrected] of [
+  ['any number of testTimes may be corrected', [12, 13], true],
+  ['where ids move to the places of others, ten may be corrected', [1, 0], false],
+] as const)
+  test(what, () => {
+    const knowledge = new Knowledge();
+    const isCorrected = Array.from({ length: 11 }, (_, index) => {
+      const [first, second] = [2 * index, 2 * index + 1];
+      knowledge.remember(pageOf([first, 0], [second, 1]));
+      const now = pageOf([second, hours[1]], [first, hours[0]]);
+      return knowledge.correct(now, knowledge.movedId(now)!.item, now);
+    });
+    expect(isCorrected).toEqual([...Array<boolean>(10).fill(true), corrected]);
+  });
