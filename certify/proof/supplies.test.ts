@@ -9,9 +9,9 @@ import { resolveTarget } from '../../engine/target/target.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf } from '../../reference-server/faults/bearer.ts';
-import { screening, withAdded } from '../../reference-server/faults/rows.ts';
+import { EVERYTHING, merged, screening, withAdded } from '../../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../../reference-server/testing.ts';
-import { verifying } from '../../reference-server/run/alter.ts';
+import { storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
@@ -243,6 +243,25 @@ test(IMPORT, byTurns(IMPORT), async ({ small }) => {
   expect(failedOf(report)).toEqual([]);
   expect(report.coverage.deepestWalk).toBeGreaterThan(count);
 });
+
+for (const [what, stages, failed] of [
+  ['is deleted', ['on', 'after'], /^$/],
+  ['an outage hides on every page', ['on'], /7\.2-server-error: .*no page that lacks item \d+/],
+] as const)
+  test(`a screening that ${what} during an outage`, byTurns(what, 3), async ({ small }) => {
+    let stage = 'before';
+    const server = storedPages(() => async (query, ask) => {
+      const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId, pageSize: 1 });
+      const isHidden = stages.some((hidden) => hidden === stage);
+      return merged(query, ask, [], ({ id }) => isHidden && id === items[0]?.id);
+    });
+    const fault = { start: async () => void (stage = 'on'), stop: async () => void (stage = 'after') };
+    const report = await certifyServer(small, server, 'bare', {
+      ...{ only: ['7.2-server-error'], clock: fastClock() },
+      change: (target) => ({ ...target, fault }),
+    });
+    expect(failedOf(report).join()).toMatch(failed);
+  });
 
 const LATE_MS = 20_000;
 
