@@ -62,8 +62,7 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
   let unserved: PreconditionFailed | undefined;
   let judged = 0;
   let shrinkUntil = { requests: Infinity, ms: Infinity };
-  const isShrunk = (): boolean =>
-    kit.client.requests >= shrinkUntil.requests || Date.now() > shrinkUntil.ms;
+  const isShrunk = (): boolean => kit.client.requests >= shrinkUntil.requests || Date.now() > shrinkUntil.ms;
 
   const attempt = async (run: () => Promise<Violation | undefined>): Promise<Violation | undefined> => {
     try {

@@ -15,6 +15,7 @@ import { storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
+import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -262,6 +263,16 @@ for (const [what, stages, failed] of [
     });
     expect(failedOf(report).join()).toMatch(failed);
   });
+
+const DELETED_LATER = 'a screening that one of two replicas deletes later than the other is not lost';
+
+test(DELETED_LATER, byTurns(DELETED_LATER), async ({ small }) => {
+  const { server } = LIVE.find(({ name }) => name.startsWith('a retention period deletes'))!;
+  const report = await certifyServer(small, server!, 'bare', {
+    ...{ only: ['4.2-repeatable', '4.2-from-inclusive', '2.3-id-stable'], runs: 2, pollingScale: 0.25 },
+  });
+  expect(failedOf(report)).toEqual([]);
+});
 
 const LATE_MS = 20_000;
 

@@ -130,6 +130,7 @@ function deleting(): ServerOptions {
 
 const RETAINED = 1_500;
 const DELETED_EVERY_MS = 200;
+const DELETED_LATER_MS = 800;
 
 /**
  * The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again, and
@@ -144,7 +145,7 @@ function retaining(): ServerOptions {
     );
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary) return ask(query);
-      const lagMs = (asked++ % 2) * REPLICA_LAG_MS;
+      const lagMs = (asked++ % 2) * DELETED_LATER_MS;
       const left = all.slice(Math.max(0, Math.floor((Date.now() - since - lagMs) / DELETED_EVERY_MS)));
       return merged(query, async () => ({ items: [], more: false }), left);
     };
@@ -218,7 +219,7 @@ export const LIVE: readonly Variant[] = [
   live('the testTimes of thirty screenings are corrected once', correcting()),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
   live(
-    'a retention period deletes the oldest screening every 200 ms, 0.3 s later on one of two replicas',
+    'a retention period deletes the oldest screening every 200 ms, 0.8 s later on one of two replicas',
     retaining(),
   ),
   live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),

@@ -101,11 +101,7 @@ const keyOf = (request: RequestOut | undefined): string =>
   JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
 
 /** The finding with its confirmation count; undefined if it was not confirmed. */
-async function confirm(
-  finding: Finding,
-  run: RunContext,
-  settle: Settle,
-): Promise<Finding | undefined> {
+async function confirm(finding: Finding, run: RunContext, settle: Settle): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // It was sent twice, and each repetition takes two timeouts, of which a run has few.
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
@@ -155,9 +151,7 @@ function isEarly(exchange: Exchange | undefined, run: RunContext): boolean {
   const lagMs = run.pollingMs(LONGEST_LAG_MS);
   return (
     exchange !== undefined &&
-    run.knowledge.newAtMs.some(
-      (atMs) => atMs <= endedAtMs(exchange) && exchange.startedAtMs < atMs + lagMs,
-    )
+    run.knowledge.newAtMs.some((atMs) => atMs <= endedAtMs(exchange) && exchange.startedAtMs < atMs + lagMs)
   );
 }
 

@@ -55,7 +55,14 @@ test('confirms a finding that comes during another confirmation once every repli
     nowMs += 100;
   };
   const clock = { now: () => nowMs, sleep };
-  const run = { ledger, knowledge, clock, target: { clients: {} }, client: {}, pollingMs: (ms: number) => ms };
+  const run = {
+    ledger,
+    knowledge,
+    clock,
+    target: { clients: {} },
+    client: {},
+    pollingMs: (ms: number) => ms,
+  };
   walked('first');
   await confirmFindings(run as unknown as RunContext, undefined);
   expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
