@@ -1,7 +1,7 @@
 /** Section 2.3: the screening object. */
 import { about, test } from '../fixtures/test.ts';
 import { orderedItems } from '../engine/client/page.ts';
-import { compareInstants, sameInstant } from '../engine/data/instant.ts';
+import { sameInstant } from '../engine/data/instant.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { sayItem } from '../engine/checks/page.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
@@ -32,8 +32,8 @@ test(
         for (let i = 0; i < length; i++) {
           const [a, b] = [first![i]!, second![i]!];
           if (!sameInstant(a.at, b.at)) return undefined;
-          const tied = [first![i - 1], first![i + 1]].some(
-            (other) => other && compareInstants(other.at, a.at) === 0,
+          const tied = [first!, second!].some((items) =>
+            [items[i - 1], items[i + 1]].some((other) => other && sameInstant(other.at, a.at)),
           );
           if (a.id !== b.id && !tied) {
             return differs(`${sayItem(a)} with the same id again`, sayItem(b));

@@ -128,8 +128,9 @@ test(
       await kit.client.mint();
       const after = await askWith(kit, token, 'after a later mint');
       // A token that was already rejected before the mint is reported by the request that met it.
-      if (before.status === 401 || after.status !== 401 || secondsLeft(token, after) <= 0) return undefined;
-      return { ...refusedToken(after, token, ', after a later one had been minted'), exchange: after };
+      if (before.status === 401 || after.status !== 401 || secondsLeft(kit, token, after) <= 0)
+        return undefined;
+      return { ...refusedToken(kit, after, token, ', after a later one had been minted'), exchange: after };
     });
   },
 );

@@ -12,6 +12,7 @@ import { compareKeys, type Key, type OracleItem } from '../engine/data/oracle.ts
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
+import { isGoneSince, untilReplicasShow } from '../engine/run/state/context.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
@@ -30,9 +31,6 @@ const MOST_UNREAD = 2;
 
 /** A mismatch counts immediately; a `not yet` becomes one if it has not changed within the lag. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
-
-/** Fails after the fault if screenings that a page lacks are there again: an outage may hide them on every page. */
-type Doubt = () => Promise<void>;
 
 /** `deleted`: screenings that were deleted since the earlier page, which this one need not show. */
 type JudgeOutage = (exchange: Exchange, deleted?: ReadonlySet<bigint>) => Verdict;
@@ -55,13 +53,13 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
-  const doubts: Doubt[] = [];
+  await untilReplicasShow(kit, kit.knowledge.newAtMs.at(-1) ?? 0);
   let unanswered: Untested | undefined;
   try {
     await fault.start().catch((error: Error) => {
       throw new SupplyUnusable(`fault.start: ${error.message}`);
     });
-    unanswered = await whileFailing(kit, probes, doubts);
+    unanswered = await whileFailing(kit, probes);
   } catch (error) {
     if (!(error instanceof Untested) || error instanceof SupplyUnusable) throw error;
     unanswered = error;
@@ -72,22 +70,17 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   }
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const { after, afterExpected, ...probe } of probes)
-    await sendUntilSettled(kit, probe, afterExpected, after, untilMs, doubts);
-  for (const failIfThere of doubts) await failIfThere();
+    await sendUntilSettled(kit, probe, afterExpected, after, untilMs);
   if (unanswered) throw unanswered;
 }
 
 /** Returns why the outage could not be tested, if it could not. */
-async function whileFailing(
-  kit: Kit,
-  probes: readonly Probe[],
-  doubts: Doubt[],
-): Promise<SupplyUnusable | undefined> {
+async function whileFailing(kit: Kit, probes: readonly Probe[]): Promise<SupplyUnusable | undefined> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   const verdicts: Verdict[] = [];
   for (const { during, duringExpected = '', ...probe } of probes) {
     if (!during) continue;
-    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs, doubts));
+    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs));
     // If the server fails in the wrong way, its other answers belong to the same failure.
     if (verdicts[0] !== 'right' && verdicts[0] !== 'as before') return undefined;
   }
@@ -105,7 +98,6 @@ async function sendUntilSettled(
   expected: string,
   judge: JudgeOutage,
   untilMs: number,
-  doubts: Doubt[],
 ): Promise<Verdict> {
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
@@ -122,19 +114,22 @@ async function sendUntilSettled(
         `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
       );
     let verdict: Verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
-    const lost =
-      typeof verdict === 'object' && isServing ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
+    const cause = `${name}: ${expected}`;
+    const lost = isServing ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
     if (typeof verdict === 'object' && (await areDeleted(kit, exchange, lost))) {
-      const finding = { id, cause: `${name}: ${expected}`, mismatch: verdict, exchange };
-      doubts.push(async () => void ((await areDeleted(kit, exchange, lost)) || kit.fail(finding)));
+      const mismatch = verdict;
+      // An outage may hide screenings on every page: confirmation looks for them after it.
+      const again = async (): Promise<Mismatch | undefined> =>
+        (await areDeleted(kit, exchange, lost)) ? undefined : mismatch;
+      kit.fail({ id, cause, mismatch, exchange, again, needsAgain: true });
       verdict = judge(exchange, new Set(lost.map((item) => item.id)));
     }
     const isOver = typeof verdict === 'object' || (isLast && verdict === 'not yet');
     if (verdict !== 'as before') kit.ledger.check(id);
     if (isOver) {
       const received = sayRefusal(exchange, kit.target.errorCodePointer);
-      const mismatch = typeof verdict === 'object' ? verdict : differs(`${name}: ${expected}`, received);
-      kit.fail({ id, cause: `${name}: ${expected}`, mismatch, exchange });
+      const mismatch = typeof verdict === 'object' ? verdict : differs(cause, received);
+      kit.fail({ id, cause, mismatch, exchange });
     }
     if (isOver || isLast || verdict === 'right') return verdict;
     await kit.clock.sleep(PAUSE_MS, kit.options.signal);
@@ -143,11 +138,16 @@ async function sendUntilSettled(
 
 const NONE: ReadonlySet<bigint> = new Set();
 
-/** Without a dataset: whether screenings that a page lacks are nowhere else either. They were deleted meanwhile. */
+/**
+ * Without a dataset: whether screenings that a page lacks are nowhere else either, or are soon nowhere else, as a
+ * replica may lag. They were deleted meanwhile.
+ */
 async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[]): Promise<boolean> {
   const { authorization: by } = page.request;
   const client = by.kind === 'client' ? by.client : 'primary';
-  return !endsEmpty(page) && (await areErased(kit, lost, client, { provoked: true }));
+  const isNowhere = (): Promise<boolean> => areErased(kit, lost, client, { provoked: true });
+  if (endsEmpty(page) || lost.length === 0 || (await kit.oracle(client)).authoritative) return false;
+  return isGoneSince(kit, page, isNowhere);
 }
 
 // -- the probes ----------------------------------------------------------------------------------

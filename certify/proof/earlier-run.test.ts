@@ -20,6 +20,7 @@ import {
   verifying,
   withHeader,
 } from '../../reference-server/run/alter.ts';
+import { dated } from '../../reference-server/variants/health.ts';
 import type { TokenClaims } from '../../reference-server/parts.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -134,6 +135,11 @@ test('supplies a later run with an expired token, and keeps a valid one again', 
   const [, claims = ''] = (JSON.parse(file) as { token: string }).token.split('.');
   const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number };
   expect(exp).toBeGreaterThan(Date.now() / 1_000);
+});
+
+test('the Date of a proxy that is ten minutes late does not prolong an earlier token', async ({ small }) => {
+  const { reports } = await twice(small, dated(-600_000), {}, 3_900);
+  expect(reports.map(failedOf)).toEqual([[], []]);
 });
 
 /** Accepts a token that it has verified once for ever. */

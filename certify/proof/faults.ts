@@ -117,7 +117,7 @@ export function selectionOf(fault: Fault): RequirementId[] {
 const POLLING_SCALE = 0.1;
 
 /** Minimal counterexamples are tested elsewhere; shrinking here would take most of the time. */
-const SHRINK = { evaluations: 4 };
+const SHRINK = { requests: 40 };
 
 /** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */
 export async function certifyFault(

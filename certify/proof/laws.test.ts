@@ -2,7 +2,9 @@
 import { expect } from '@playwright/test';
 import { certify } from '../certify.ts';
 import { byTurns, fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
+import type { Kit } from '../../engine/run/kit.ts';
 import { DEFAULTS } from '../../engine/run/state/context.ts';
+import { Ledger } from '../../engine/run/state/ledger.ts';
 import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
 import { parseScreening } from '../../engine/data/dataset.ts';
@@ -12,6 +14,7 @@ import { middleware } from '../../reference-server/run/alter.ts';
 import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf } from '../../properties/generated-data.ts';
+import { lawOf } from '../../properties/law.ts';
 import type { Report } from '../report/report.ts';
 import { targetFor, type Mode } from './faults.ts';
 import { LAW_FAULTS } from './law-faults.ts';
@@ -89,7 +92,7 @@ test.describe('finds', () => {
       const stack = mode === 'filled' || CONCURRENT.test(law) ? 'real' : 'in process';
       const { target, dispatcher } = await serve(mode, options, stack);
       const runs = DEFAULTS.runs * (FEW_CASES.test(law) ? 10 : 1);
-      const quick = { shrink: { evaluations: 0 }, pollingScale: 0.1 };
+      const quick = { shrink: { requests: 0 }, pollingScale: 0.1 };
       await counterexample(target, law, { dispatcher, ...quick, runs });
     });
   }
@@ -140,9 +143,23 @@ function readScript({ script }: Counterexample) {
 }
 
 /** Enough for a minimal counterexample, even on a slow machine. */
-const LONG_SHRINK = { evaluations: 400, timeMs: 100_000 };
+const LONG_SHRINK = { requests: 6_000, timeMs: 100_000 };
 
 test.describe('shrinks to a minimal counterexample', () => {
+  test('within 500 requests, since every case may fail while data changes', async () => {
+    const client = { requests: 0 };
+    const kit = { client, ledger: new Ledger(), options: { seed: SEED, runs: 1 }, fail: () => {} };
+    const law = lawOf(kit as unknown as Kit, { id: '4.2-r5-exactly-once', title: 'no case holds' });
+    const violation = { mismatch: { expected: 'every item', received: 'none' } };
+    const holds = law.predicate(async () => {
+      client.requests += 100;
+      return violation;
+    });
+    const cases = fc.array(fc.nat(), { minLength: 50, maxLength: 50 });
+    await fc.assert(fc.asyncProperty(cases, holds), law.parameters({ script: () => [] }));
+    expect(client.requests).toBe(600);
+  });
+
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
     test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ serve }) => {
       const { target } = await serve('full', faultNamed(name).server);

@@ -9,12 +9,13 @@ import { resolveTarget } from '../../engine/target/target.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf } from '../../reference-server/faults/bearer.ts';
-import { screening, withAdded } from '../../reference-server/faults/rows.ts';
+import { EVERYTHING, merged, screening, withAdded } from '../../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../../reference-server/testing.ts';
-import { verifying } from '../../reference-server/run/alter.ts';
+import { storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
+import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -224,7 +225,7 @@ test('screenings of now that each request finds are no changes by writing method
 const IMPORT = 'an import into a walked window is no next without an end';
 
 test(IMPORT, byTurns(IMPORT), async ({ small }) => {
-  const [first, count] = [instant('2024-06-15T00:00:00Z'), 12_000];
+  const [first, count] = [instant('2024-06-15T00:00:00Z'), 30_000];
   const server = withAdded(() => {
     let isStored = false;
     return ({ tenantId, from, pageSize }) => {
@@ -242,6 +243,35 @@ test(IMPORT, byTurns(IMPORT), async ({ small }) => {
   const report = await certifyServer(small, server, 'bare', { checks });
   expect(failedOf(report)).toEqual([]);
   expect(report.coverage.deepestWalk).toBeGreaterThan(count);
+});
+
+for (const [what, stages, failed] of [
+  ['is deleted', ['on', 'after'], /^$/],
+  ['an outage hides on every page', ['on'], /7\.2-server-error: .*no page that lacks item \d+/],
+] as const)
+  test(`a screening that ${what} during an outage`, byTurns(what, 3), async ({ small }) => {
+    let stage = 'before';
+    const server = storedPages(() => async (query, ask) => {
+      const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId, pageSize: 1 });
+      const isHidden = stages.some((hidden) => hidden === stage);
+      return merged(query, ask, [], ({ id }) => isHidden && id === items[0]?.id);
+    });
+    const fault = { start: async () => void (stage = 'on'), stop: async () => void (stage = 'after') };
+    const report = await certifyServer(small, server, 'bare', {
+      ...{ only: ['7.2-server-error'], clock: fastClock() },
+      change: (target) => ({ ...target, fault }),
+    });
+    expect(failedOf(report).join()).toMatch(failed);
+  });
+
+const DELETED_LATER = 'a screening that one of two replicas deletes later than the other is not lost';
+
+test(DELETED_LATER, byTurns(DELETED_LATER), async ({ small }) => {
+  const { server } = LIVE.find(({ name }) => name.startsWith('a retention period deletes'))!;
+  const report = await certifyServer(small, server!, 'bare', {
+    ...{ only: ['4.2-repeatable', '4.2-from-inclusive', '2.3-id-stable'], runs: 2, pollingScale: 0.25 },
+  });
+  expect(failedOf(report)).toEqual([]);
 });
 
 const LATE_MS = 20_000;

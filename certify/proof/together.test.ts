@@ -78,7 +78,7 @@ const missedOf =
 async function certified(world: World, faults: readonly Fault[]): Promise<Report> {
   const { server, target } = combined(faults);
   return await certifyServer(world, server, 'full', {
-    ...{ runs: 2, shrink: { evaluations: 4 }, pollingScale: 0.1 },
+    ...{ runs: 2, shrink: { requests: 40 }, pollingScale: 0.1 },
     change: target,
   });
 }

@@ -75,17 +75,31 @@ test('attributes a 429 without rate_limited to a guard after five rejected token
   expect([isOfGuard('<h1>'), isOfGuard('<h1>', true)]).toEqual([true, false]);
 });
 
-test('waits for a rate limit anew, however long ago another request was rejected', async () => {
-  let nowMs = 0;
-  const health = new TargetHealth({
-    clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
-    answeredAtMs: () => nowMs,
+/** The health of a target that answers 429 to every request. */
+const throttled = (clock: Clock): TargetHealth =>
+  new TargetHealth({
+    clock,
+    answeredAtMs: clock.now,
     target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
     timeoutMs: 1_000,
     concurrency: 1,
     probe: async (request) => answer(request, 429),
     tokenRequest: () => requestOf('token'),
   });
+
+test('waits for a rate limit of five minutes, and not for a quota of an hour', async () => {
+  const health = throttled({ now: () => 0, sleep: async () => {} });
+  const reject = (seconds: string): Promise<boolean> => {
+    const headers = [['retry-after', seconds]] as const;
+    return health.isThrottled({ ...answer(requestOf('a'), 429), headers }, new Attempt(), true);
+  };
+  expect(await reject('300')).toBe(true);
+  await expect(reject('3600')).rejects.toThrow('answers 429 with a Retry-After of 3600 s');
+});
+
+test('waits for a rate limit anew, however long ago another request was rejected', async () => {
+  let nowMs = 0;
+  const health = throttled({ now: () => nowMs, sleep: async (ms) => void (nowMs += ms) });
   const reject = (): Promise<boolean> =>
     health.isThrottled(answer(requestOf('a'), 429), new Attempt(), false);
   expect(await reject()).toBe(true);

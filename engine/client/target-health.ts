@@ -40,7 +40,8 @@ const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
 /** How long after an accident other requests may meet it as well. */
 const UNSTEADY_MS = 5_000;
 const LONGEST_BACKOFF_MS = 10_000;
-const LONGEST_WAIT_MS = 90_000;
+/** Longer than the window of a limit per five minutes. */
+const LONGEST_WAIT_MS = 310_000;
 /** Without Retry-After: longer than the window of a limit per minute. */
 const LONGEST_GUESS_MS = 65_000;
 const MOST_THROTTLES = 40;

@@ -86,7 +86,7 @@ export const health: Groups = {
     'a proxy whose Date is ten minutes late': dated(-600_000),
   },
   'with a quota and a wrong Date': {
-    'a quota of 150 requests for pages of one item that asks to wait two days': {
+    'a quota of 150 requests for pages of one item that asks to wait two months': {
       server: middleware(() => {
         const quota = createRateLimiter({
           limit: 50,
@@ -98,7 +98,7 @@ export const health: Groups = {
           isScreenings(request) &&
           /pageSize=1(&|$)/.test(request.path) &&
           quota.secondsToWait('any', Date.now()) !== undefined
-            ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '172800']])
+            ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '5184000']])
             : next(request);
       }),
       target: probing(600),

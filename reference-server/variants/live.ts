@@ -130,38 +130,46 @@ function deleting(): ServerOptions {
 
 const RETAINED = 1_500;
 const DELETED_EVERY_MS = 200;
+const DELETED_LATER_MS = 800;
 
-/** The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again. */
+/**
+ * The tenant has two screenings per minute of test time. A retention period deletes the oldest one again and again, and
+ * the second of two replicas in turn deletes it later.
+ */
 function retaining(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
+    let asked = 0;
     const all = Array.from({ length: RETAINED }, (_, index) =>
       screening(TENANTS.primary, FIRST_ID + BigInt(index), shift(KEPT_FROM, BigInt(index >> 1) * 60n, 0)),
     );
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary) return ask(query);
-      const left = all.slice(Math.floor((Date.now() - since) / DELETED_EVERY_MS));
+      const lagMs = (asked++ % 2) * DELETED_LATER_MS;
+      const left = all.slice(Math.max(0, Math.floor((Date.now() - since - lagMs) / DELETED_EVERY_MS)));
       return merged(query, async () => ({ items: [], more: false }), left);
     };
   });
 }
 
 const CORRECTED_AFTER_MS = 1_500;
+const CORRECTED = 30;
 
-/** Corrects the testTime of one screening, once, because a device's clock was wrong. */
+/** Corrects the testTimes of some screenings, once, because a device's clock was wrong. */
 function correcting(): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
-    let corrected: StoredScreening | undefined;
+    let corrected: readonly StoredScreening[] | undefined;
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary || Date.now() - since < CORRECTED_AFTER_MS) return ask(query);
       if (!corrected) {
         const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId, pageSize: 100 });
-        const item = items.at(-1)!;
-        corrected = retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0)));
+        corrected = items
+          .slice(-CORRECTED)
+          .map((item) => retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0))));
       }
-      const { id } = corrected;
-      return merged(query, ask, [corrected], (item) => item.id === id);
+      const ids = new Set(corrected.map(({ id }) => id));
+      return merged(query, ask, corrected, (item) => ids.has(item.id));
     };
   });
 }
@@ -208,9 +216,12 @@ export const LIVE: readonly Variant[] = [
   live('a screening arrives late every 2 s', withAdded(arrivals(2_000, longAgo))),
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
-  live('the testTime of a screening is corrected once', correcting()),
+  live('the testTimes of thirty screenings are corrected once', correcting()),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
-  live('a retention period deletes the oldest screening every 200 ms', retaining()),
+  live(
+    'a retention period deletes the oldest screening every 200 ms, 0.8 s later on one of two replicas',
+    retaining(),
+  ),
   live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   {

@@ -2,7 +2,7 @@
  * Confirmation: sends a failed check again before it is reported, and reduces what remains to a minimal failing
  * combination.
  */
-import { isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
+import { endedAtMs, isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
 import { isPage, orderedItems, pageOf, parseQuery, shows } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
@@ -11,9 +11,11 @@ import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
 import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
-import type { RunContext } from '../state/context.ts';
+import { isGoneSince, LONGEST_LAG_MS, untilReplicasShow, type RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
+
+type Settle = (exchange: Exchange | undefined) => Promise<void>;
 
 const CONFIRMATIONS = 2;
 /** The number of missing screenings that are looked up where they were first seen. */
@@ -21,9 +23,6 @@ const WITNESSES = 3;
 
 /** Requirements under which a server failure is reported. */
 const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
-
-/** How much later than another replica one may show what arrives. */
-const LONGEST_LAG_MS = 5_000;
 
 const SELECTION =
   /^(2\.3-(id|object)-stable|4\.2-(from|to-|window|offsets|fractions|lowercase|pageSize|r5|repeatable))/;
@@ -42,15 +41,14 @@ const dataChanges = ({ knowledge: { pages, oracleOf, hasCorrections } }: RunCont
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
   const { client, knowledge, ledger } = run;
-  let isSettled = false;
-  /** Waits until every replica must show what answers have shown; later items then do not count. */
-  const settle = async (): Promise<void> => {
-    if (isSettled) return;
-    isSettled = true;
+  let settledSinceMs = -Infinity;
+  /** Waits until every replica must show what was shown before this answer; later items then do not count. */
+  const settle: Settle = async (exchange) => {
+    // It may have come while another finding was confirmed.
+    if (exchange && endedAtMs(exchange) < settledSinceMs) return;
+    settledSinceMs = Date.now();
     knowledge.knownBefore = client.requests + 1;
-    const newestAtMs = knowledge.newAtMs.at(-1) ?? 0;
-    const leftMs = newestAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
-    if (leftMs > 0) await run.clock.sleep(leftMs);
+    await untilReplicasShow(run, knowledge.newAtMs.at(-1) ?? 0);
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   await learnRawPlus(run);
@@ -72,7 +70,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     ledger.settle(finding, reduced);
     if (reduced) kept.push(reduced);
   }
-  if (isSettled) knowledge.knownBefore = Infinity;
+  knowledge.knownBefore = Infinity;
   return kept;
 }
 
@@ -103,11 +101,7 @@ const keyOf = (request: RequestOut | undefined): string =>
   JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
 
 /** The finding with its confirmation count; undefined if it was not confirmed. */
-async function confirm(
-  finding: Finding,
-  run: RunContext,
-  settle: () => Promise<void>,
-): Promise<Finding | undefined> {
+async function confirm(finding: Finding, run: RunContext, settle: Settle): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // It was sent twice, and each repetition takes two timeouts, of which a run has few.
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
@@ -128,7 +122,7 @@ async function confirm(
   let sent = 1;
   try {
     const maySettle = mayLag(finding.id) && isBare(exchange, run);
-    if (maySettle) await settle();
+    if (maySettle) await settle(exchange);
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
@@ -154,9 +148,11 @@ async function confirm(
 
 /** Whether new screenings were returned shortly before or with this answer: another replica may return them later. */
 function isEarly(exchange: Exchange | undefined, run: RunContext): boolean {
-  const { startedAtMs = Infinity, durationMs = 0 } = exchange ?? {};
   const lagMs = run.pollingMs(LONGEST_LAG_MS);
-  return run.knowledge.newAtMs.some((atMs) => atMs <= startedAtMs + durationMs && startedAtMs < atMs + lagMs);
+  return (
+    exchange !== undefined &&
+    run.knowledge.newAtMs.some((atMs) => atMs <= endedAtMs(exchange) && exchange.startedAtMs < atMs + lagMs)
+  );
 }
 
 function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): boolean {
@@ -166,13 +162,11 @@ function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): bool
 
 /**
  * Without a dataset, screenings may arrive or disappear during the run: a page that lacks a screening is wrong only
- * if the screening existed before and is still where it was first seen.
+ * if the screening existed before and is still where it was first seen. Another replica may show a deleted one longer.
  */
-async function dataMoved(
-  exchange: Exchange,
-  seen: number,
-  { client, knowledge: { oracleOf } }: RunContext,
-): Promise<boolean> {
+async function dataMoved(exchange: Exchange, seen: number, run: RunContext): Promise<boolean> {
+  const { client, knowledge } = run;
+  const { oracleOf } = knowledge;
   const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
   const known = query && oracleOf(query.tenantId);
   if (!known || known.authoritative) return false;
@@ -180,11 +174,14 @@ async function dataMoved(
   // Includes items next to an edge that the observers leave open, because a check may have requested exactly such an item.
   const lost = certain.length > 0 ? certain : missingFrom(exchange, oracleOf, () => true);
   if (lost.length === 0) return false;
-  for (const item of lost.slice(0, WITNESSES)) {
-    if (!item.witness) return false;
-    const witness = await client.send({ ...exchange.request, url: item.witness });
-    const still = shows(witness, item);
-    if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
-  }
-  return true;
+  const areGone = async (): Promise<boolean> => {
+    for (const item of lost.slice(0, WITNESSES)) {
+      if (!item.witness) return false;
+      const witness = await client.send({ ...exchange.request, url: item.witness });
+      const still = shows(witness, item);
+      if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
+    }
+    return true;
+  };
+  return isGoneSince(run, exchange, areGone);
 }

@@ -14,7 +14,7 @@ import { tokenObservers } from '../../checks/token.ts';
 import { compareInstants, sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
-import { differentObjects, shownItems, type Outside } from '../state/knowledge.ts';
+import { differentObjects, shownItems, type Outside, type Shown } from '../state/knowledge.ts';
 import { observeToken } from './valid-token.ts';
 
 /** Set during confirmation, whose requests are not counted again. Shared, because each AsyncLocalStorage slows every promise. */
@@ -133,18 +133,21 @@ export class ExchangeObserver {
     const moved = knowledge.movedId(exchange);
     if (!moved) return;
     const { item, before, ...mismatch } = moved;
-    const isCorrected = async (): Promise<boolean> =>
-      before !== undefined &&
-      !shows(await client.send({ ...exchange.request, url: before.url }), { id: item.id, at: before.at }) &&
-      shows(await client.send(exchange.request), item) &&
-      knowledge.correct(exchange, item);
+    const isCorrected = async ({ url, at }: Shown): Promise<boolean> => {
+      const now = await client.send({ ...exchange.request, url });
+      return (
+        !shows(now, { id: item.id, at }) &&
+        shows(await client.send(exchange.request), item) &&
+        knowledge.correct(exchange, item, now)
+      );
+    };
     ledger.add({
       id: '2.3-id-stable',
       cause: 'observed',
       mismatch,
       exchange,
       ...(before
-        ? { needsAgain: true, again: async () => ((await isCorrected()) ? undefined : mismatch) }
+        ? { needsAgain: true, again: async () => ((await isCorrected(before)) ? undefined : mismatch) }
         : { judge: (page) => knowledge.movedId(page) }),
     });
   }

@@ -35,6 +35,11 @@ test('one of two replicas is late', async () => {
   expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
 });
 
+test('one of two replicas is late, and the other one answers first', async () => {
+  const [fetchPage, clock] = polling(500, [1, 2], [1], [1, 2], [1], [1, 2]);
+  expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(2_500);
+});
+
 test('reports how late a dataset was that appeared after a while', async () => {
   const [fetchPage, clock] = polling(1_000, [1], [1], [1, 2]);
   expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);

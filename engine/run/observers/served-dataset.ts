@@ -38,7 +38,8 @@ interface ServedDataset {
 
 const LONGEST_WAIT_MS = 6_000;
 const POLL_MS = 500;
-/** Number of complete answers in a row that must follow an incomplete one: one of two replicas may lag. */
+/** Number of complete answers in a row, at first and after an incomplete one: one of two replicas may lag. */
+const FIRST_ANSWERS = 4;
 const COMPLETE_ANSWERS = 14;
 /** The share of a page that is filled, so that neighbours at its ends fit. */
 const FILLED_SHARE = 0.9;
@@ -70,12 +71,14 @@ export async function servedDataset(
     let exchange = await fetchPage(around(end, pageSize));
     let missing = exchange && missingItem(exchange, end);
     // A slow answer that lacks nothing is not late.
-    const isLate = missing !== undefined;
+    let isLate = missing !== undefined;
+    const isEnough = (complete: number): boolean => complete >= (isLate ? COMPLETE_ANSWERS : FIRST_ANSWERS);
     let waited = 0;
-    for (let complete = 0; isLate && exchange && complete < COMPLETE_ANSWERS && clock.now() < untilMs;) {
+    for (let complete = isLate ? 0 : 1; exchange && !isEnough(complete) && clock.now() < untilMs;) {
       if (missing) await clock.sleep(POLL_MS);
       exchange = await fetchPage(around(end, pageSize));
       missing = exchange && missingItem(exchange, end);
+      isLate ||= missing !== undefined;
       complete = missing ? 0 : complete + 1;
       if (complete === 1) waited = clock.now() - began;
     }

@@ -8,7 +8,7 @@ import { compareInstants } from '../../data/instant.ts';
 import { differs, type Mismatch, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { FORBIDDEN, NOT_FOUND, refused, sayRefusal } from '../../checks/errors.ts';
 import type { ClientName } from '../../target/target.ts';
-import { OLDEST_TOKEN, type Ledger } from '../state/ledger.ts';
+import { OLDEST_TOKEN } from '../state/ledger.ts';
 import type { RunContext } from '../state/context.ts';
 
 /** Tolerated clock difference if the target sends no `Date`. */
@@ -20,17 +20,18 @@ export const LATER_MINT = 'a later mint ends earlier tokens';
 
 const claimSeconds = (token: Token, name: string): number => secondsOf(member(token.claims, name));
 
-/** Seconds until a token's `exp` at the time of an answer, by the target's clock if it sends `Date`; NaN if unknown. */
-export function secondsLeft(token: Token, exchange: Exchange): number {
-  const date = dateMs(exchange);
-  return date === undefined
-    ? claimSeconds(token, 'exp') - Date.now() / 1000 - SKEW_SECONDS
-    : claimSeconds(token, 'exp') - date / 1000 - ROUNDING_SECONDS;
+type Clocked = Pick<RunContext, 'client'>;
+
+/** Seconds until a token's `exp` at the time of an answer, by the target's clock if its `Date` is right; NaN if unknown. */
+export function secondsLeft({ client: { clock } }: Clocked, token: Token, exchange: Exchange): number {
+  const isDated = dateMs(exchange) !== undefined && clock.wrongDateMs === undefined;
+  const tolerance = isDated ? ROUNDING_SECONDS : SKEW_SECONDS;
+  return claimSeconds(token, 'exp') - clock.atMs(exchange) / 1000 - tolerance;
 }
 
 /** Notes the age of an accepted token; the report shows the greatest age. */
-function noteAge(ledger: Ledger, token: Token, exchange: Exchange): void {
-  const ageSeconds = (dateMs(exchange) ?? Date.now()) / 1000 - claimSeconds(token, 'iat');
+function noteAge({ client, ledger }: RunContext, token: Token, exchange: Exchange): void {
+  const ageSeconds = client.clock.atMs(exchange) / 1000 - claimSeconds(token, 'iat');
   if (ageSeconds >= 0) ledger.raiseTo(OLDEST_TOKEN, Math.round(ageSeconds));
 }
 
@@ -53,13 +54,13 @@ export function observeToken(run: RunContext, exchange: Exchange): void {
   const token = run.client.tokenOf(exchange);
   if (!token || authorization.kind !== 'client' || !isValid(exchange, token)) return;
   run.ledger.check('5-valid-token');
-  if (exchange.status === 200) noteAge(run.ledger, token, exchange);
-  if (exchange.status !== 401 || !(secondsLeft(token, exchange) > 0)) return;
+  if (exchange.status === 200) noteAge(run, token, exchange);
+  if (exchange.status !== 401 || !(secondsLeft(run, token, exchange) > 0)) return;
   const superseded = run.client.newest.get(clientIdOf(run, authorization.client)) !== token.text;
   run.ledger.add({
     id: '5-valid-token',
     cause: superseded ? LATER_MINT : 'observed',
-    mismatch: refusedToken(exchange, token, superseded ? ', after a later one had been minted' : ''),
+    mismatch: refusedToken(run, exchange, token, superseded ? ', after a later one had been minted' : ''),
     exchange,
     again: () => refusalOf(run, token, 'the same one', '', exchange),
   });
@@ -67,9 +68,9 @@ export function observeToken(run: RunContext, exchange: Exchange): void {
 
 const clientIdOf = ({ target }: RunContext, name: ClientName): string => target.clients[name]?.clientId ?? '';
 
-export const refusedToken = (exchange: Exchange, token: Token, when: string): Mismatch =>
+export const refusedToken = (run: Clocked, exchange: Exchange, token: Token, when: string): Mismatch =>
   differs(
-    `200: the token lasts ${Math.round(secondsLeft(token, exchange))} s more`,
+    `200: the token lasts ${Math.round(secondsLeft(run, token, exchange))} s more`,
     `${sayRefusal(exchange)}${when}`,
   );
 
@@ -99,9 +100,9 @@ export async function refusalOf(
 ): Promise<MismatchWithEvidence | undefined> {
   const valid = seen?.request ?? run.request(await run.tenantOf('primary'), SOME_WINDOW);
   const exchange = await run.client.send({ ...valid, authorization: tokenHeader(token, label) });
-  if (!(secondsLeft(token, exchange) > 0)) return undefined;
-  if (exchange.status === 200) noteAge(run.ledger, token, exchange);
-  if (isRejected(run, exchange)) return { ...refusedToken(exchange, token, when), exchange };
+  if (!(secondsLeft(run, token, exchange) > 0)) return undefined;
+  if (exchange.status === 200) noteAge(run, token, exchange);
+  if (isRejected(run, exchange)) return { ...refusedToken(run, exchange, token, when), exchange };
   const was = (seen && pageOf(seen).items?.length) ?? 0;
   return was > 0 && endsEmpty(exchange)
     ? { ...differs(`${was} items, as with another token`, `no items${when}`), exchange }

@@ -1,7 +1,7 @@
 /** The options of a run, and the context that the parts of a kit share. */
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
-import type { Authorization, Exchange, RequestOut } from '../../client/exchange.ts';
+import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import type { PageQuery } from '../../client/page.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -28,14 +28,39 @@ export interface RunContext {
   requestTo(url: string, by?: Sender): RequestOut;
 }
 
+/** How much later than another replica one may show a change. */
+export const LONGEST_LAG_MS = 5_000;
+
+/** Waits until every replica must show what one of them showed at that time. Returns false if they must already. */
+export async function untilReplicasShow(
+  run: Pick<RunContext, 'clock' | 'pollingMs'>,
+  shownAtMs: number,
+): Promise<boolean> {
+  const leftMs = shownAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+  if (leftMs > 0) await run.clock.sleep(leftMs);
+  return leftMs > 0;
+}
+
+/**
+ * Whether a screening that an answer lacked is gone from others too: now, or twice in a row once every replica must
+ * have deleted it. Where every second answer lacks it, it is not gone.
+ */
+export const isGoneSince = async (
+  run: Pick<RunContext, 'clock' | 'pollingMs'>,
+  lacking: Exchange,
+  isGone: () => Promise<boolean>,
+): Promise<boolean> =>
+  (await isGone()) ||
+  ((await untilReplicasShow(run, endedAtMs(lacking))) && (await isGone()) && (await isGone()));
+
 export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */
   readonly seed: number;
   readonly runs: number;
   /** A path of fast-check: together with `seed`, it replays the one case that a report printed. */
   readonly path?: string | undefined;
-  /** Limits of shrinking a counterexample. */
-  readonly shrink?: { readonly evaluations?: number; readonly timeMs?: number } | undefined;
+  /** Limits of shrinking a counterexample; `requests`: those that the run sends meanwhile. */
+  readonly shrink?: { readonly requests?: number; readonly timeMs?: number } | undefined;
   /** Called with every exchange of the run, including retries and confirmations. */
   readonly onExchange?: ((exchange: Exchange) => void) | undefined;
   /** Wait until a token of the run has expired (class expiry). */

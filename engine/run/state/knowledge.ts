@@ -41,15 +41,15 @@ import type { ClientName } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;
 
-interface Shown {
+export interface Shown {
   readonly at: Instant;
   readonly testTime: string;
   /** The page that showed it first. */
   readonly url: string;
 }
 
-/** More corrected testTimes than this in a run are unstable ids. */
-const CORRECTED_AT_MOST = 10;
+/** More corrected testTimes than this in a run, where other screenings take their places, are unstable ids. */
+const REPLACED_AT_MOST = 10;
 
 /** The items of a page that can be ordered; none if the answer is not a page. */
 export const shownItems = (exchange: Exchange): OrderedItem[] =>
@@ -96,6 +96,8 @@ export class Knowledge {
   private readonly sightings = new Map<string, Map<bigint, Sighting>>();
   private readonly recorded = new Map<string, Map<bigint, string>>();
   private readonly corrected = new Set<bigint>();
+  /** Those where another screening has moved to the old instant: the ids may have moved instead. */
+  private readonly replaced = new Set<bigint>();
   private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
   private readonly spans = new Map<string, DatasetSpan>();
   private readonly oracles = new Map<string, Oracle>();
@@ -113,7 +115,7 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
-  /** When answers returned unknown screenings, in ascending order; in milliseconds since the epoch. */
+  /** When answers returned unknown screenings, or known ones at another instant, in ascending order; in milliseconds since the epoch. */
   readonly newAtMs: number[] = [];
 
   /** See Oracle.knownBefore. */
@@ -201,7 +203,9 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        if (!oracle.get(id) && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
+        const known = oracle.get(id);
+        const isNew = !known || !sameInstant(known.at, at);
+        if (isNew && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
@@ -337,16 +341,21 @@ export class Knowledge {
   }
 
   get hasCorrections(): boolean {
-    return this.corrected.size > 0 && this.corrected.size <= CORRECTED_AT_MOST;
+    return this.corrected.size > 0 && this.replaced.size <= REPLACED_AT_MOST;
   }
 
-  /** Notes a corrected testTime. Returns false if too many were corrected. */
-  correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem): boolean {
-    this.corrected.add(id);
-    if (this.corrected.size > CORRECTED_AT_MOST) return false;
+  /** Notes a corrected testTime; `now`: the page that showed the old one. Returns false if too many were replaced. */
+  correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem, now: Exchange): boolean {
     const tenantId = tenantOf(exchange);
     const { url } = exchange.request;
-    this.shown.get(tenantId)?.set(id, { at, testTime, url });
+    const shown = this.shown.get(tenantId) ?? new Map<bigint, Shown>();
+    const old = shown.get(id)?.at ?? at;
+    const isAsBefore = (other: OrderedItem): boolean =>
+      sameInstant(shown.get(other.id)?.at ?? at, old) || !sameInstant(other.at, old);
+    if (!shownItems(now).every(isAsBefore)) this.replaced.add(id);
+    if (this.replaced.size > REPLACED_AT_MOST) return false;
+    this.corrected.add(id);
+    shown.set(id, { at, testTime, url });
     const oracle = this.oracles.get(tenantId);
     if (oracle?.authoritative === false) oracle.move({ id, at, testTime }, exchange.seq, url);
     return true;

@@ -1,5 +1,11 @@
 /** A finding that confirmation drops must not take others with the same cause with it. */
 import { expect, test } from '@playwright/test';
+import type { Exchange } from '../../client/exchange.ts';
+import { answerTo, getOf } from '../../client/exchange.testing.ts';
+import { Oracle } from '../../data/oracle.ts';
+import { confirmFindings } from '../attribution/confirmation.ts';
+import type { RunContext } from './context.ts';
+import { Knowledge } from './knowledge.ts';
 import { Ledger, type NewFinding } from './ledger.ts';
 
 const found = (size: number): NewFinding => ({
@@ -30,3 +36,66 @@ test('keeps a confirmed finding, and counts further ones without confirming them
   expect(ledger.unconfirmed).toEqual([]);
   expect(ledger.findings.map(({ count, mismatch }) => [count, mismatch.received])).toEqual([[2, '7 items']]);
 });
+
+test('confirms a finding that comes during another confirmation once every replica must show what it expects', async () => {
+  const [ledger, knowledge, lagMs] = [new Ledger(), new Knowledge(), 5_000];
+  knowledge.keepsRawPlus = true;
+  let [nowMs, newestMs, sleeps] = [0, 0, 0];
+  const waitedMs: number[] = [];
+  const walked = (cause: string): void => {
+    newestMs = nowMs;
+    knowledge.newAtMs.push(nowMs);
+    const again = async (): Promise<undefined> => void waitedMs.push(nowMs - newestMs);
+    const mismatch = { expected: 'each screening', received: 'one less' };
+    ledger.add({ id: '4.2-r5-exactly-once', cause, mismatch, again, needsAgain: true });
+  };
+  const sleep = async (ms: number): Promise<void> => {
+    nowMs += ms - 100;
+    if (sleeps++ === 0) walked('second');
+    nowMs += 100;
+  };
+  const clock = { now: () => nowMs, sleep };
+  const run = {
+    ledger,
+    knowledge,
+    clock,
+    target: { clients: {} },
+    client: {},
+    pollingMs: (ms: number) => ms,
+  };
+  walked('first');
+  await confirmFindings(run as unknown as RunContext, undefined);
+  expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
+});
+
+const [tenantId, from, to] = ['t', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'];
+const pageOf = (...screenings: readonly (readonly [id: number, hour: number])[]): Exchange => {
+  const items = screenings.map(([id, hour]) => {
+    const testTime = `2026-01-01T${String(hour).padStart(2, '0')}:00:00Z`;
+    return { id, tenantId, testTime };
+  });
+  const url = `http://127.0.0.1/v1/tenants/${tenantId}/screenings?from=${from}&to=${to}`;
+  return answerTo(getOf(url), JSON.stringify({ items, links: {} }));
+};
+
+test('waits for replicas after a testTime was corrected, as after an arrival', () => {
+  const knowledge = new Knowledge();
+  knowledge.set(tenantId, new Oracle(false));
+  for (const [index, hour] of [0, 0, 1].entries()) knowledge.remember(pageOf([1, hour]), 1, index);
+  expect(knowledge.newAtMs).toEqual([0, 2]);
+});
+
+for (const [what, hours, corrected] of [
+  ['any number of testTimes may be corrected', [12, 13], true],
+  ['where ids move to the places of others, ten may be corrected', [1, 0], false],
+] as const)
+  test(what, () => {
+    const knowledge = new Knowledge();
+    const isCorrected = Array.from({ length: 11 }, (_, index) => {
+      const [first, second] = [2 * index, 2 * index + 1];
+      knowledge.remember(pageOf([first, 0], [second, 1]));
+      const now = pageOf([second, hours[1]], [first, hours[0]]);
+      return knowledge.correct(now, knowledge.movedId(now)!.item, now);
+    });
+    expect(isCorrected).toEqual([...Array<boolean>(10).fill(true), corrected]);
+  });

@@ -18,6 +18,7 @@ import { sayItem } from '../../checks/page.ts';
 import { prefixMismatch } from '../../checks/selection.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
+import { isGoneSince } from '../state/context.ts';
 import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
 import { walk } from './walk.ts';
 
@@ -137,8 +138,8 @@ function otherQueryOf({ request: { url } }: Exchange, offset: number): PageQuery
 }
 
 /**
- * The mismatch between two answers to the same request (4.2-repeatable). Without a dataset, screenings that only the
- * second answer lacks are looked up again: if none is there, they were deleted, and only the others are compared.
+ * The mismatch between two answers to the same request (4.2-repeatable). Without a dataset, screenings that only one
+ * answer lacks are looked up again: if none is there, they were deleted, and only the others are compared.
  */
 export async function repeatMismatch(
   kit: Kit,
@@ -149,17 +150,25 @@ export async function repeatMismatch(
   if (second.status !== 200) return undefined;
   const { oracleOf } = kit.knowledge;
   const mismatch = prefixMismatch(first, second, oracleOf) ?? emptinessMismatch(first, second);
-  const query = mismatch && otherQueryOf(first, kit.client.requests % OFFSETS);
-  if (!query) return mismatch;
+  const otherQuery = (): PageQuery | undefined => otherQueryOf(first, kit.client.requests % OFFSETS);
+  if (!mismatch || !otherQuery()) return mismatch;
   const known = await kit.oracle();
-  const lost = lostFrom(first, second).filter((item) => known.isSettled(item));
+  const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < first.seq;
+  // A replica that deletes later shows again what the first answer lacks.
+  const back = lostFrom(second, first).filter(isKnown);
+  const lost = [...lostFrom(first, second), ...back].filter((item) => known.isSettled(item));
   if (known.authoritative || lost.length === 0) return mismatch;
-  const now = await kit.page(query);
-  if (now.status !== 200 || lost.some((item) => shows(now, item))) return mismatch;
-  return prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)));
+  const areGone = async (): Promise<boolean> => {
+    // Two answers, where every second one lacks something.
+    const now = [await kit.page(otherQuery()!), await kit.page(otherQuery()!)];
+    return !now.some((page) => lost.some((item) => shows(page, item)));
+  };
+  return (await isGoneSince(kit, second, areGone))
+    ? prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)))
+    : mismatch;
 }
 
-/** The items of the first answer that the second one lacks, as far as it goes. */
+/** The items of one answer that the other one lacks, as far as it goes. */
 function lostFrom(first: Exchange, second: Exchange): OrderedItem[] {
   const last = orderedItems(second).at(-1);
   const end = pageOf(second).nextUrl === undefined ? undefined : last;

@@ -276,7 +276,7 @@ export async function areErased(
 }
 
 /** The most pages of the largest size in which the screenings of a window are counted again. */
-const COUNTED_PAGES = 20;
+const COUNTED_PAGES = 100;
 
 /** Without a dataset: how many screenings a window holds now; undefined if it goes on, as where `next` never ends. */
 async function countAgain(
