@@ -1,6 +1,6 @@
 /** A guard in front of the target, or a rate limit, is waited for, or reported. */
 import { expect, test } from '@playwright/test';
-import type { Clock } from '../clock.ts';
+import { systemClock, type Clock } from '../clock.ts';
 import type { Exchange, RequestOut } from './exchange.ts';
 import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
@@ -73,6 +73,48 @@ test('attributes a 429 without rate_limited to a guard after five rejected token
   guess(5);
   guards.note(answer(own, 200));
   expect([isOfGuard('<h1>'), isOfGuard('<h1>', true)]).toEqual([true, false]);
+});
+
+test('attributes a page with 429, or a closed connection, to a guard after ten answers of 4xx', () => {
+  const guards = new Guards({ clock: systemClock, probe: async (request) => answer(request, 200) });
+  const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
+  const closed = (answerBegun: boolean): Exchange => ({
+    ...answer(own, 0),
+    transportError: { kind: 'reset', message: 'other side closed', answerBegun },
+  });
+  const areOfGuard = (): boolean[] => [
+    guards.mayHaveThrottled(answer(own, 429, '<h1>')),
+    guards.mayHaveThrottled(answer(own, 429, '{"message":"API rate limit exceeded"}')),
+    guards.mayHaveClosed(closed(false)),
+    guards.mayHaveClosed(closed(true)),
+  ];
+  for (let i = 0; i < 9; i++) guards.note(answer(own, i % 2 === 0 ? 400 : 404, '{"code":"x"}'));
+  expect(areOfGuard()).toEqual([false, false, false, false]);
+  guards.note(answer(own, 403));
+  expect(areOfGuard()).toEqual([true, false, true, false]);
+});
+
+test('waits fifteen seconds for a guard that closes connections', async () => {
+  let nowMs = 0;
+  const closed = (request: RequestOut): Exchange => ({
+    ...answer(request, 0),
+    transportError: { kind: 'reset', message: 'other side closed' },
+  });
+  const health = new TargetHealth({
+    clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
+    answeredAtMs: () => nowMs,
+    target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
+    timeoutMs: 1_000,
+    concurrency: 1,
+    probe: async (request) => (nowMs < 15_000 ? closed(request) : answer(request, 200)),
+    tokenRequest: () => requestOf('token'),
+  });
+  health.note(answer(requestOf('a'), 200));
+  for (let i = 0; i < 10; i++) health.note(answer(requestOf('b'), 400, '{"code":"invalid_request"}'));
+  const attempt = new Attempt();
+  for (let failures = 0; failures < 2; failures++)
+    expect(await health.isToRetry(closed(requestOf('b')), attempt)).toBe(true);
+  expect(nowMs).toBeGreaterThan(15_000);
 });
 
 test('waits for a rate limit anew, however long ago another request was rejected', async () => {

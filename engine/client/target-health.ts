@@ -229,8 +229,14 @@ export class TargetHealth {
 
   private async awaitRecovery(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
     const { broken, failed: answered } = BACKOFFS_UNKNOWN;
+    // The window of ten seconds of a guard may be longer, because HAProxy weights the one before it.
+    const guarded = this.guards.mayHaveClosed(failed) ? 1 : 0;
     const most =
-      known || isGatewayStatus(failed.status) ? BACKOFFS : failed.transportError ? broken : answered;
+      known || isGatewayStatus(failed.status)
+        ? BACKOFFS + guarded
+        : failed.transportError
+          ? broken
+          : answered;
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);

@@ -202,8 +202,15 @@ export const accidents: Groups = {
     '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
     '25 token requests in five seconds: 403 with HTML': againstFloods(forbidden),
   },
+  // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
-    '40 refused tokens in ten seconds: connections close': againstGuesses(reset),
+    '30 answers of 4xx in ten seconds: connections close': guarded(
+      {
+        ...{ keyOf: () => 'address', counts: ({ status }) => status >= 400 && status < 500 },
+        ...{ threshold: 30, withinMs: 10_000, forMs: 500 },
+      },
+      reset,
+    ),
   },
   'with a guard that answers 429': {
     '40 refused tokens in ten seconds: 429': againstGuesses(() =>
