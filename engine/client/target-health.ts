@@ -149,7 +149,7 @@ export class TargetHealth {
 
   // -- failing ---------------------------------------------------------------------------------
 
-  /** The target failed or rejected under load: lowers the concurrency limit. */
+  /** The target, or a guard, failed or rejected under load: lowers the concurrency limit. */
   reduceLoad(): void {
     this.limit.reduce();
   }
@@ -347,6 +347,8 @@ export class TargetHealth {
     const isGuarded = isGuardRefusal(refused) && this.earned.size > 0;
     const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isGuarded);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
+    // It may count requests in flight, or rejections.
+    if (isGuarded) this.limit.reduce();
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
       if (readToken(await this.options.probe(valid))) {
