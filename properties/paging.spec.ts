@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import type { PageQuery } from '../engine/client/page.ts';
-import { isInside } from '../engine/data/instant.ts';
+import { isInside, readableText } from '../engine/data/instant.ts';
 import { areErased, expectedItems } from '../engine/run/walk/walk.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
@@ -103,7 +103,12 @@ test(
             resumingReturnsRest<PageQuery, Entry>(
               fetchPage,
               { ...query, pageSize: 1000 },
-              (item) => ({ from: item.testTime!, to: query.to, fromId: item.id, pageSize: query.pageSize }),
+              (item) => ({
+                from: readableText(item.testTime!),
+                to: query.to,
+                fromId: item.id,
+                pageSize: query.pageSize,
+              }),
               place,
               ORDERING,
             ),

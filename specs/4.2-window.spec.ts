@@ -8,6 +8,7 @@ import {
   formatInstant,
   instant,
   isMovable,
+  readableText,
   sameInstant,
   shift,
   type Instant,
@@ -132,7 +133,7 @@ test(
     const sample = await sampleDataOf(kit);
     for (const item of atEdges(sample)) {
       const queries = [
-        widely({ from: item.testTime, to: after2s(item.at) }),
+        widely({ from: readableText(item.testTime), to: after2s(item.at) }),
         // Its next names the item.
         { from: formatInstant(item.at), to: sample.window.to, pageSize: 1 },
       ];
@@ -152,7 +153,7 @@ test(
     for (const [index, item] of atEdges(sample).entries()) {
       const before = lastBefore(sample, item);
       const from = before ? formatInstant(before.at) : before2s(item.at);
-      const to = index % 2 === 0 ? item.testTime : formatInstant(item.at);
+      const to = index % 2 === 0 ? readableText(item.testTime) : formatInstant(item.at);
       const exchange = await kit.page(widely({ from, to }));
       kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
       kit.ledger.count('itemsAtTo');
@@ -359,7 +360,7 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
     page.status === 200 || !refused(page)
       ? undefined
       : differs('200, or 400 invalid_request', sayRefusal(page, kit.target.errorCodePointer));
-  for (const from of new Set([formatInstant(item.at), ...(isUsual ? [item.testTime] : [])])) {
+  for (const from of new Set([formatInstant(item.at), ...(isUsual ? [readableText(item.testTime)] : [])])) {
     const query = { from, to, fromId, pageSize: 50 };
     const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, query);
     if (fromId === -1n) kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));

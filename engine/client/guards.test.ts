@@ -1,6 +1,6 @@
 /** A guard in front of the target, or a rate limit, is waited for, or reported. */
 import { expect, test } from '@playwright/test';
-import type { Clock } from '../clock.ts';
+import { systemClock, type Clock } from '../clock.ts';
 import type { Exchange, RequestOut } from './exchange.ts';
 import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
@@ -75,17 +75,54 @@ test('attributes a 429 without rate_limited to a guard after five rejected token
   expect([isOfGuard('<h1>'), isOfGuard('<h1>', true)]).toEqual([true, false]);
 });
 
-/** The health of a target that answers 429 to every request. */
-const throttled = (clock: Clock): TargetHealth =>
+test('attributes a page with 429, or a closed connection, to a guard after ten answers of 4xx', () => {
+  const guards = new Guards({ clock: systemClock, probe: async (request) => answer(request, 200) });
+  const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
+  const closed = (answerBegun: boolean): Exchange => ({
+    ...answer(own, 0),
+    transportError: { kind: 'reset', message: 'other side closed', answerBegun },
+  });
+  const areOfGuard = (): boolean[] => [
+    guards.mayHaveThrottled(answer(own, 429, '<h1>')),
+    guards.mayHaveThrottled(answer(own, 429, '{"message":"API rate limit exceeded"}')),
+    guards.mayHaveClosed(closed(false)),
+    guards.mayHaveClosed(closed(true)),
+  ];
+  for (let i = 0; i < 9; i++) guards.note(answer(own, i % 2 === 0 ? 400 : 404, '{"code":"x"}'));
+  expect(areOfGuard()).toEqual([false, false, false, false]);
+  guards.note(answer(own, 403));
+  expect(areOfGuard()).toEqual([true, false, true, false]);
+});
+
+/** The health of a target that answers every request so. */
+const healthOf = (clock: Clock, probe: (request: RequestOut) => Exchange): TargetHealth =>
   new TargetHealth({
     clock,
     answeredAtMs: clock.now,
     target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
     timeoutMs: 1_000,
     concurrency: 1,
-    probe: async (request) => answer(request, 429),
+    probe: async (request) => probe(request),
     tokenRequest: () => requestOf('token'),
   });
+
+const throttled = (clock: Clock): TargetHealth => healthOf(clock, (request) => answer(request, 429));
+
+test('waits fifteen seconds for a guard that closes connections', async () => {
+  let nowMs = 0;
+  const closed = (request: RequestOut): Exchange => ({
+    ...answer(request, 0),
+    transportError: { kind: 'reset', message: 'other side closed' },
+  });
+  const clock = { now: () => nowMs, sleep: async (ms: number) => void (nowMs += ms) };
+  const health = healthOf(clock, (request) => (nowMs < 15_000 ? closed(request) : answer(request, 200)));
+  health.note(answer(requestOf('a'), 200));
+  for (let i = 0; i < 10; i++) health.note(answer(requestOf('b'), 400, '{"code":"invalid_request"}'));
+  const attempt = new Attempt();
+  for (let failures = 0; failures < 2; failures++)
+    expect(await health.isToRetry(closed(requestOf('b')), attempt)).toBe(true);
+  expect(nowMs).toBeGreaterThan(15_000);
+});
 
 test('waits for a rate limit of five minutes, and not for a quota of an hour', async () => {
   const health = throttled({ now: () => 0, sleep: async () => {} });

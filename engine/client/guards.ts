@@ -1,6 +1,6 @@
 /**
- * Guards against brute force in front of the target (fail2ban, a WAF): they answer 403 or 429 in their own words to
- * requests that were served before.
+ * Guards against brute force and scans in front of the target (fail2ban, HAProxy, a WAF): they answer 403 or 429 in
+ * their own words to requests that were served before, or close connections.
  */
 import type { Clock } from '../clock.ts';
 import { TargetGuarded } from '../errors.ts';
@@ -14,9 +14,11 @@ const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
 
-/** Number of 401 answers within GUESSING_MS that count as brute force; five is the default of fail2ban. */
+/** Number of 401 answers within ATTACK_MS that count as brute force; five is the default of fail2ban. */
 const GUESSES = 5;
-const GUESSING_MS = 60_000;
+/** Number of 4xx answers within ATTACK_MS that count as a scan: often ten for http_err_rate of HAProxy. */
+const REJECTIONS = 10;
+const ATTACK_MS = 60_000;
 
 /** The values of `error` in RFC 6749, 5.2. */
 const OAUTH_ERRORS = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
@@ -52,16 +54,16 @@ export class Guards {
   private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereActive = false;
-  /** Times of the 401 answers of the last minute; 429 answers and broken connections do not end that minute. */
-  private guessedAtMs: readonly number[] = [];
-  /** Whether a page was served after the latest of them. */
+  /** The 4xx answers of the last minute; 429 answers and broken connections do not end that minute. */
+  private rejections: readonly { readonly status: number; readonly atMs: number }[] = [];
+  /** Whether a page was served after the latest 401. */
   private isServedSince = false;
 
   constructor(private readonly options: GuardOptions) {}
 
   note({ request, status }: Exchange): void {
     const { channel, offPath } = request;
-    this.noteGuess(status);
+    this.noteRejection(status);
     if (channel !== 'rest') return;
     if (status === 401) this.refusedTokens++;
     if (status !== 200 || offPath) return;
@@ -69,27 +71,41 @@ export class Guards {
     for (const key of keysOf(request)) this.served.set(key, [this.served.get(key)?.[0] ?? request, request]);
   }
 
-  private noteGuess(status: number): void {
-    // An active guard answers everything: the 401 answers that activated it must remain.
+  private noteRejection(status: number): void {
+    // An active guard answers everything: the rejections that activated it must remain.
     if (status === 0 || status === 429) return;
     const nowMs = this.options.clock.now();
-    const isGuess = status === 401;
-    if (isGuess) this.isServedSince = false;
-    this.guessedAtMs = [...this.guessedAtMs, ...(isGuess ? [nowMs] : [])].filter(
-      (atMs) => atMs > nowMs - GUESSING_MS,
-    );
+    if (status === 401) this.isServedSince = false;
+    const rejected = status >= 400 && status < 500 ? [{ status, atMs: nowMs }] : [];
+    this.rejections = [...this.rejections, ...rejected].filter(({ atMs }) => atMs > nowMs - ATTACK_MS);
+  }
+
+  private get looksLikeGuessing(): boolean {
+    return this.rejections.filter(({ status }) => status === 401).length >= GUESSES;
+  }
+
+  private get looksLikeScan(): boolean {
+    return this.looksLikeGuessing || this.rejections.length >= REJECTIONS;
   }
 
   /**
    * Whether a guard may have sent this 429, and not the rate limit of section 7.2: it lacks the code rate_limited, and
-   * this request or earlier ones looked like brute force. `isBurst`: the request is part of a burst beyond the limit.
+   * this request or earlier ones looked like an attack. `isBurst`: the request is part of a burst beyond the limit.
    */
   mayHaveThrottled({ request, status, json }: Exchange, isBurst = false): boolean {
     if (request.channel !== 'rest' || status !== 429 || stringsIn(json).includes('rate_limited'))
       return false;
     const { authorization: by } = request;
     const isOwn = by.kind === 'client' || (by.kind === 'header' && by.of !== undefined);
-    return !isOwn || (this.guessedAtMs.length >= GUESSES && !(isBurst && this.isServedSince));
+    if (!isOwn) return true;
+    if (isBurst) return this.looksLikeGuessing && !this.isServedSince;
+    // A proxy that stops a scan answers with a page, a service with JSON.
+    return json === undefined ? this.looksLikeScan : this.looksLikeGuessing;
+  }
+
+  /** Whether a guard may have closed this connection. */
+  mayHaveClosed({ transportError }: Exchange): boolean {
+    return transportError?.kind === 'reset' && !transportError.answerBegun && this.looksLikeScan;
   }
 
   /**

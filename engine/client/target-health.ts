@@ -150,7 +150,7 @@ export class TargetHealth {
 
   // -- failing ---------------------------------------------------------------------------------
 
-  /** The target failed or rejected under load: lowers the concurrency limit. */
+  /** The target, or a guard, failed or rejected under load: lowers the concurrency limit. */
   reduceLoad(): void {
     this.limit.reduce();
   }
@@ -230,8 +230,14 @@ export class TargetHealth {
 
   private async awaitRecovery(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
     const { broken, failed: answered } = BACKOFFS_UNKNOWN;
+    // The window of ten seconds of a guard may be longer, because HAProxy weights the one before it.
+    const guarded = this.guards.mayHaveClosed(failed) ? 1 : 0;
     const most =
-      known || isGatewayStatus(failed.status) ? BACKOFFS : failed.transportError ? broken : answered;
+      known || isGatewayStatus(failed.status)
+        ? BACKOFFS + guarded
+        : failed.transportError
+          ? broken
+          : answered;
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);
@@ -342,6 +348,8 @@ export class TargetHealth {
     const isGuarded = isGuardRefusal(refused) && this.earned.size > 0;
     const mayBeLocked = (isRight || status !== 401) && (guessed || earned || isGuarded);
     if (!mayBeLocked || attempt.lockouts++ >= MOST_LOCKOUTS) return false;
+    // It may count requests in flight, or rejections.
+    if (isGuarded) this.limit.reduce();
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
       if (readToken(await this.options.probe(valid))) {

@@ -13,6 +13,7 @@ import {
   instant,
   offsetMinutesOf,
   parseInstant,
+  readableText,
   shift,
   toDecimal,
   type Instant,
@@ -55,6 +56,14 @@ for (const text of ['', '2026-03-01 00:00:00Z', ...new Set(MALFORMED_TIMES.flat(
     expect(() => instant(text)).toThrow(JSON.stringify(text));
   });
 }
+
+test('respells what many parsers reject, and keeps other spellings', () => {
+  const texts = ['2016-12-31T23:59:60Z', '2026-03-01t00:00:00.50z', '2026-03-01T00:00:00-00:00'];
+  expect([...texts, '2026-03-01T18:00:00+18:00', '2026-03-01T00:00:00.50+02:00'].map(readableText)).toEqual([
+    ...['2017-01-01T00:00:00Z', '2026-03-01T00:00:00.5Z', '2026-03-01T00:00:00Z'],
+    ...['2026-03-01T00:00:00Z', '2026-03-01T00:00:00.50+02:00'],
+  ]);
+});
 
 test('throws for a year that RFC 3339 cannot write', () => {
   expect(() => formatInstant(instant('9999-12-31T23:59:59Z'), { offsetMinutes: 1 })).toThrow(RangeError);

@@ -56,8 +56,10 @@ export class Kit implements AsyncDisposable, RunContext {
         if (exchange.http2Failure) this.ledger.observe('http2', exchange.http2Failure);
         options.onExchange?.(exchange);
       },
-      onIncident: (failed, inFlight) =>
-        this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now() }),
+      onIncident: (failed, inFlight) => {
+        const isByGuard = this.client.health.guards.mayHaveClosed(failed);
+        this.ledger.incidents.push({ failed, inFlight, servedAtMs: Date.now(), isByGuard });
+      },
     });
     this.observer = new ExchangeObserver(this);
   }

@@ -60,7 +60,7 @@ export class InProcess {
     return {
       statusCode: answer.status,
       headers: rawHeaders(answer) as unknown as Answered['headers'],
-      body: bodyOf(answer, method, signal as AbortSignal) as unknown as Answered['body'],
+      body: (await begun(bodyOf(answer, method, signal as AbortSignal))) as unknown as Answered['body'],
     };
   }
 }
@@ -77,6 +77,15 @@ function rawHeaders({ headers, body }: ServiceAnswer): Buffer[] {
   return [...headers, ...added.filter(([name]) => !named.has(name.toLowerCase()))]
     .flat()
     .map((text) => Buffer.from(text, 'latin1'));
+}
+
+/** Like node, which sends the head with the first octets: a body that breaks before them leaves no answer. */
+async function begun(body: AsyncGenerator<Buffer>): Promise<AsyncGenerator<Buffer>> {
+  const { done, value } = await body.next();
+  return (async function* () {
+    if (!done) yield value;
+    yield* body;
+  })();
 }
 
 async function* bodyOf(

@@ -1,7 +1,9 @@
 /** Incidents of correct servers: a single failure, defences against guessing, a gateway. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   answering,
   both,
+  concurrently,
   counting,
   html,
   intercepting,
@@ -201,9 +203,25 @@ export const accidents: Groups = {
   'with a guard that answers 403': {
     '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
     '25 token requests in five seconds: 403 with HTML': againstFloods(forbidden),
+    // Like the dynamic IP restrictions of IIS.
+    'more than five requests in flight: 403 with HTML': concurrently(
+      () => 'address',
+      async (inFlight, request, next) => {
+        if (inFlight > 5) return forbidden();
+        await sleep(2);
+        return next(request);
+      },
+    ),
   },
+  // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
-    '40 refused tokens in ten seconds: connections close': againstGuesses(reset),
+    '30 answers of 4xx in ten seconds: connections close': guarded(
+      {
+        ...{ keyOf: () => 'address', counts: ({ status }) => status >= 400 && status < 500 },
+        ...{ threshold: 30, withinMs: 10_000, forMs: 500 },
+      },
+      reset,
+    ),
   },
   'with a guard that answers 429': {
     '40 refused tokens in ten seconds: 429': againstGuesses(() =>

@@ -153,6 +153,11 @@ export const pages: Groups = {
     ),
   },
   'with a rate limit': {
+    // Its parser refuses that spelling.
+    'testTime in UTC as recorded, with -00:00, and next with Z': (() => {
+      const { server, target } = spelledTimes((text) => text.replace(/Z$/, '-00:00'));
+      return { server: both(server, timesOfNext(inUtc)), target };
+    })(),
     'a relative Link header': link((next) => `<${next.slice(new URL(next).origin.length)}>; rel="next"`),
   },
   'with encoded links': {

@@ -156,6 +156,10 @@ export const stacks: Groups = {
     'blanks of every kind around a grant_type or scope are cut off': both(
       ...['grant_type', 'scope'].map((name) => single(name, (text) => text.trim())),
     ),
+    // Of Rails, to which it is a browser's.
+    'an Accept with */* after another type is 406 with HTML': blocked(406, ({ headers }) =>
+      /,\s*\*\/\*/.test(headers['accept'] ?? ''),
+    ),
     'refresh_token: null': tokenMembers(() => ({ refresh_token: null })),
     'a resource that is unknown is invalid_target': refusing('400 invalid_target', (form) =>
       form.has('resource'),

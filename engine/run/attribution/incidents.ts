@@ -27,8 +27,9 @@ export async function incidentsFinding(
   const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
   const first = failures[0]?.failed;
   if (!first) return undefined;
+  const unexplained = failures.filter(({ isByGuard }) => !isByGuard);
   // Section 7.2 expects 503 above the target's concurrency limit.
-  const alone = failures.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
+  const alone = unexplained.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
   const isTooOften = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
   // 502, 504 and closed connections may come from a gateway in front of a busy target.
   const crowded = alone.find(({ failed, inFlight }) => failed.status === 500 && inFlight > 1);
@@ -42,7 +43,7 @@ export async function incidentsFinding(
     cause: 'served when tried again',
     mismatch: {
       expected: 'no 5xx and no broken connection',
-      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(failures, alone, isTooOften)}`,
+      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(unexplained, alone, isTooOften)}`,
     },
     exchange: first,
     warning: !isTooOften,
@@ -96,8 +97,10 @@ const overloadFinding = ({ failed, inFlight }: Incident): NewFinding => ({
   exchange: failed,
 });
 
-/** A possible cause outside the implementation, and how to decide. */
+/** A possible cause outside the implementation, and how to decide. `failures`: those that no guard explains. */
 function likelyCause(failures: readonly Incident[], alone: readonly Incident[], often: boolean): string {
+  if (failures.length === 0)
+    return '. A guard that closes connections after many rejected requests looks like this: exempt the address of the kit for the run';
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   if (alone.length === 0) {
     const least = Math.min(...failures.map(({ inFlight }) => inFlight));

@@ -104,7 +104,7 @@ const acceptDialect: Dialect = {
   name: 'Accept',
   ...headerLevels('accept', {
     'Accept as documented': 'application/json',
-    'Accept as a list': 'application/json, text/plain;q=0.5, */*;q=0.1',
+    'Accept as a list': 'application/json, text/plain;q=0.5',
   }),
 };
 

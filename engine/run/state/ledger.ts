@@ -48,6 +48,8 @@ export interface Incident {
   readonly inFlight: number;
   /** When the same request was served. */
   readonly servedAtMs: number;
+  /** A guard may have closed the connection. */
+  readonly isByGuard: boolean;
 }
 
 /** Evidence: the greatest age, in seconds, of an accepted token. */

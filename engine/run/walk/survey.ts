@@ -9,6 +9,7 @@ import {
   isInside,
   isMovable,
   offsetMinutesOf,
+  readableText,
   sameInstant,
   shift,
   type Instant,
@@ -141,7 +142,7 @@ async function findItems(kit: Kit): Promise<Found> {
     for (const [from, to] of windows.slice(0, index)) await kit.ask({ from, to, pageSize: 100 });
     // Tests that the window ends with the walk: nothing follows its last item.
     if (walked.end === 'complete')
-      await kit.page({ from: last.testTime, to, fromId: last.id, pageSize: 100 });
+      await kit.page({ from: readableText(last.testTime), to, fromId: last.id, pageSize: 100 });
     const beyond = { from, to };
     const isMoved = ({ at }: OracleItem): boolean => isMovable(at);
     const size = sampleSize(kit, walked);
