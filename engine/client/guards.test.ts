@@ -124,13 +124,15 @@ test('waits fifteen seconds for a guard that closes connections', async () => {
   expect(nowMs).toBeGreaterThan(15_000);
 });
 
-test('waits for a rate limit of five minutes, and not for a quota of an hour', async () => {
+test('waits once for a rate limit of five minutes, and not for a quota of an hour', async () => {
   const health = throttled({ now: () => 0, sleep: async () => {} });
-  const reject = (seconds: string): Promise<boolean> => {
+  const reject = (seconds: string, attempt = new Attempt()): Promise<boolean> => {
     const headers = [['retry-after', seconds]] as const;
-    return health.isThrottled({ ...answer(requestOf('a'), 429), headers }, new Attempt(), true);
+    return health.isThrottled({ ...answer(requestOf('a'), 429), headers }, attempt, true);
   };
-  expect(await reject('300')).toBe(true);
+  const attempt = new Attempt();
+  expect(await reject('300', attempt)).toBe(true);
+  await expect(reject('300', attempt)).rejects.toThrow('kept answering 429 for');
   await expect(reject('3600')).rejects.toThrow('answers 429 with a Retry-After of 3600 s');
 });
 

@@ -40,8 +40,9 @@ const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
 /** How long after an accident other requests may meet it as well. */
 const UNSTEADY_MS = 5_000;
 const LONGEST_BACKOFF_MS = 10_000;
-/** Longer than the window of a limit per five minutes. */
-const LONGEST_WAIT_MS = 310_000;
+const LONGEST_WAIT_MS = 90_000;
+/** A single wait may be this long, for a limit per five minutes. */
+const LONGEST_ASKED_MS = 310_000;
 /** Without Retry-After: longer than the window of a limit per minute. */
 const LONGEST_GUESS_MS = 65_000;
 const MOST_THROTTLES = 40;
@@ -276,7 +277,8 @@ export class TargetHealth {
     const guessMs = Math.min(BACKOFF_MS * 2 ** attempt.throttles, LONGEST_BACKOFF_MS);
     const waitMs = Math.max(askedMs, guessMs);
     attempt.throttledMs += waitMs;
-    const longestMs = askedMs > guessMs ? LONGEST_WAIT_MS : LONGEST_GUESS_MS;
+    const longestMs =
+      askedMs > guessMs ? Math.max(LONGEST_WAIT_MS, Math.min(askedMs, LONGEST_ASKED_MS)) : LONGEST_GUESS_MS;
     const nowMs = this.options.clock.now();
     // Long after the last wait a rejection is a new one: it may have been of a request that was not sent again.
     const isOngoing = nowMs - exchange.durationMs < this.throttledUntilMs + UNSTEADY_MS;
@@ -312,7 +314,7 @@ export class TargetHealth {
     lastMs: number,
     counts: boolean,
   ): Untested {
-    const asked = lastMs > LONGEST_WAIT_MS;
+    const asked = lastMs > LONGEST_ASKED_MS;
     const waited = `${asked ? 'with a Retry-After of' : 'for'} ${Math.round((asked ? lastMs : waitedMs) / 1000)} s`;
     if (channel === 'token' && this.wrongSecrets > 0)
       return new TargetLocked(

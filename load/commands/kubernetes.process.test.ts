@@ -47,7 +47,11 @@ test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
   expect(testRun).toMatchObject({ kind: 'TestRun', spec: { parallelism: 1 } });
   expect(testRun.metadata.name).toMatch(/^screenings-token-[0-9a-f]{8}$/);
-  expect(testRun.spec.runner.securityContext.runAsNonRoot).toBe(true);
+  expect(testRun.spec.runner).toMatchObject({
+    automountServiceAccountToken: 'false',
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+  });
   expect(() => refuseLoopback(at.server.target)).toThrow('unreachable for the cluster');
   const { status, output } = await load(['merge', await runner(k6, session, at.directory, tar)]);
   expect(output).toMatch(/^1 parts: \d+ requests .* 0.00 % failed\nheld/);
