@@ -138,7 +138,11 @@ function programOf(choose: (run: Run) => void): Command {
   return program;
 }
 
-type AccuracyFlags = Record<'servers' | 'seed', number> & { readonly all?: boolean };
+interface AccuracyFlags {
+  readonly servers: number;
+  readonly seed: number;
+  readonly all?: boolean;
+}
 
 async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
   const { printAccuracy, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');

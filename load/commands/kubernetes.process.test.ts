@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import type { ScenarioOptions } from '../scenarios/flags.ts';
 import type { Session } from '../run/session.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, openSession, OPTIONS, setting, test } from '../zoo/setting.ts';
@@ -14,9 +15,14 @@ const run = promisify(execFile);
 const SLO = { p99Ms: 9000, errorRate: 0.001 };
 
 /** Writes the files of a run, which contain no secret; returns their texts and the path of the archive. */
-async function written(...run: Parameters<typeof writeKubernetes>) {
-  const [, , , directory, parallelism] = run;
-  const files = await writeKubernetes(...run);
+async function written(
+  scenario: 'smoke' | 'token',
+  session: Session,
+  options: ScenarioOptions,
+  directory: string,
+  parallelism: number,
+) {
+  const files = await writeKubernetes(scenario, session, options, directory, parallelism);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
   const archive = Buffer.from(binaryData['kit.tar'], 'base64');

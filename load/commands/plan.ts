@@ -137,8 +137,11 @@ export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas:
 }
 
 /** Converts measured polls of tenants to pages. */
-export function measuredByTenants(result: LoadResult, of: TenantsFigure, replicas: number): Measured {
-  const { alone, beside, pollSeconds, clients, slo } = of;
+export function measuredByTenants(
+  result: LoadResult,
+  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
+  replicas: number,
+): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
   const saturation = perSecond / MAX_UTILISATION;

@@ -154,7 +154,11 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
 const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
 
 /** Range of windows with at most `misses` misses; the window edge in the middle of the probe stays fixed. */
-function windowsBetween(seen: readonly Observation[], settings: LimiterSettings, misses: number) {
+function windowsBetween(
+  seen: readonly Observation[],
+  settings: LimiterSettings,
+  misses: number,
+): readonly [number, number] {
   const { phaseMs, windowMs } = settings;
   const middleMs = (seen[0]!.atMs + seen.at(-1)!.atMs) / 2;
   const edgeMs = phaseMs !== undefined && phaseMs + Math.round((middleMs - phaseMs) / windowMs) * windowMs;
@@ -167,7 +171,7 @@ function windowsBetween(seen: readonly Observation[], settings: LimiterSettings,
     while (Math.abs(Math.log(ms / windowMs)) < Math.log(WIDEST) && explains()) ms *= step;
     return ms * step;
   };
-  return [furthest(1 / STEP), furthest(STEP)] as const;
+  return [furthest(1 / STEP), furthest(STEP)];
 }
 
 /** `all` also contains the answers after those that are fitted. */

@@ -35,7 +35,11 @@ export interface Observation extends Reply {
 }
 
 /** Send `count` requests, spacingMs apart, not before notBeforeMs. */
-type Ask = Readonly<Record<'notBeforeMs' | 'count' | 'spacingMs', number>>;
+interface Ask {
+  readonly notBeforeMs: number;
+  readonly count: number;
+  readonly spacingMs: number;
+}
 
 /** More frequent polls would load the target. */
 const LEAST_GAP_MS = 4;
@@ -78,7 +82,10 @@ function mergeSimultaneous(group: readonly Observation[]): Observation[] {
   return [...group].sort((a, b) => Number(b.ok) - Number(a.ok)).map((one) => ({ ...one, atMs, slackMs }));
 }
 
-export type ProbeLimits = Readonly<Record<'maxRequests' | 'maxSeconds', number>>;
+export interface ProbeLimits {
+  readonly maxRequests: number;
+  readonly maxSeconds: number;
+}
 
 type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
 

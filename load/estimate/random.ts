@@ -30,10 +30,14 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
 /** k6's arrival rates may be one request short at each end of a phase, and on each runner. */
 const ROUNDING = 4;
 
-type Due = Record<'requestsPerSecond' | 'seconds', number> & Partial<Record<'spikeFactor' | 'parts', number>>;
-
 /** The minimum number of requests due in a run; a spike multiplies the rate in the second third. */
-export function dueCount({ requestsPerSecond, seconds, spikeFactor = 1, parts = 1 }: Due): number {
+export function dueCount(run: {
+  readonly requestsPerSecond: number;
+  readonly seconds: number;
+  readonly spikeFactor?: number;
+  readonly parts?: number;
+}): number {
+  const { requestsPerSecond, seconds, spikeFactor = 1, parts = 1 } = run;
   return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
 }
 

@@ -34,8 +34,10 @@ const MIN_POLLS = 12_000;
 const NEVER: Waits = { quantile: () => Infinity, backfilled: 0 };
 
 /** perSecond: requests at saturation. */
-export function simulatePolls(server: Record<'perSecond' | 'workers', number>, polls: Polls): Waits {
-  const { perSecond, workers } = server;
+export function simulatePolls(
+  { perSecond, workers }: Readonly<Record<'perSecond' | 'workers', number>>,
+  polls: Polls,
+): Waits {
   const { tenants, poll, pollSpread, screenings, pageSize } = polls;
   const { pagePrice = 1, tokensPerPoll, tokenPrice } = polls;
   const work = meanPages(screenings, pageSize) * pagePrice + tokensPerPoll * tokenPrice;

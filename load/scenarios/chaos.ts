@@ -184,8 +184,6 @@ interface Outage {
 
 type Recovered = Outage & { readonly servedMs: number | undefined };
 
-type Fault = NonNullable<Target['fault']>;
-
 /** Time before the first outage, so that requests are in flight, and after the last one. */
 const LEAD_MS = 8_000;
 const TAIL_MS = 2_000;
@@ -196,7 +194,12 @@ const FAILING_MS = [1_000, 4_000] as const;
 export const LEAST_SECONDS = 15;
 
 /** Runs outages until the signal is aborted, which ends the fault. Throws VoidRun if a command fails. */
-async function runOutages(fault: Fault, seconds: number, seed: number, signal: AbortSignal) {
+async function runOutages(
+  fault: NonNullable<Target['fault']>,
+  seconds: number,
+  seed: number,
+  signal: AbortSignal,
+): Promise<readonly Outage[]> {
   const random = randomSource(seed);
   const between = ([least, most]: readonly [number, number]): number => least + random() * (most - least);
   const untilMs = Date.now() + seconds * 1000 - TAIL_MS;

@@ -91,7 +91,12 @@ const SCOPE_TRIES = 3;
  * Whether another client's requests use up the first one's limit; undefined with a single client. The other client may
  * have a smaller limit of its own, so only what the first one is admitted counts.
  */
-async function scopeOf(session: Session, readFromRest: ReadFromRest, { seen }: Probed, left: number) {
+async function scopeOf(
+  session: Session,
+  readFromRest: ReadFromRest,
+  { seen }: Probed,
+  left: number,
+): Promise<LimiterFinding['scope']> {
   const first = seen.findIndex(({ ok }) => !ok);
   const count = Math.min(PROOF, Math.floor(SHARE_OF_FIRST * first));
   if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
@@ -119,7 +124,11 @@ async function scopeOf(session: Session, readFromRest: ReadFromRest, { seen }: P
 }
 
 /** Compares full pages with empty ones; each time the limiter is at rest first. */
-async function withFullPages(session: Session, readFromRest: ReadFromRest, limiter: LimiterFinding) {
+async function withFullPages(
+  session: Session,
+  readFromRest: ReadFromRest,
+  limiter: LimiterFinding,
+): Promise<LimiterFinding> {
   session.tell('  does the limit count items or bytes? Full pages are read in succession');
   let { requests } = limiter;
   const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
@@ -135,14 +144,21 @@ type Reads = NonNullable<NonNullable<LoadConfig['probe']>['reads']>;
 /** Reads pages once the limiter has reset, and Retry-After has passed; empty if an answer is neither 200 nor 429. */
 type ReadFromRest = (reads: Reads, afterSeconds?: number) => Promise<readonly PagesRead[]>;
 
-async function readFromRest(session: Session, pauseSeconds: number, reads: Reads) {
+async function readFromRest(
+  session: Session,
+  pauseSeconds: number,
+  reads: Reads,
+): Promise<readonly PagesRead[]> {
   await setTimeout(pauseSeconds * 1000);
   const probe = { maxRequests: 0, maxSeconds: 60, reads };
   const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
   return records.find((one) => one.kind === 'pages')?.reads ?? [];
 }
 
-async function runProbe(session: Session, probe: ProbeLimits) {
+async function runProbe(
+  session: Session,
+  probe: ProbeLimits,
+): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
   const config = session.config('rate-limit', { probe, seconds: 0 });
   const { records } = await session.run('rate-limit', config);
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};

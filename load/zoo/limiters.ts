@@ -2,7 +2,7 @@
 import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
-import { probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
+import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import { PROBE } from '../scenarios/flags.ts';
 import * as zoo from './targets.ts';
@@ -10,9 +10,14 @@ import * as zoo from './targets.ts';
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */
-export function probeVirtually(target: zoo.VirtualTarget, net: Network, limits: ProbeLimits, seed: number) {
+export function probeVirtually(
+  target: zoo.VirtualTarget,
+  network: Network,
+  limits: ProbeLimits,
+  seed: number,
+): Probed {
   const random = randomSource(seed);
-  const jitter = (): number => 0.2 + exponential(random, net.jitterMs);
+  const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
   const plan = probeLimiter(limits);
   // Later than the longest window, so that the limiters are at rest.
   const originMs = 10_000_000;
@@ -24,13 +29,13 @@ export function probeVirtually(target: zoo.VirtualTarget, net: Network, limits: 
     const requests = Array.from({ length: count }, (_, i) => {
       // 0.06 ms: the time that sending a request takes.
       const sentMs = startMs + i * Math.max(spacingMs, 0.06);
-      return { sentMs, arrivesMs: sentMs + net.rttMs / 2 + jitter() };
+      return { sentMs, arrivesMs: sentMs + network.rttMs / 2 + jitter() };
     });
     const replies = requests
       .sort((a, b) => a.arrivesMs - b.arrivesMs)
       .map(({ sentMs, arrivesMs }): Reply => {
         const { latencyMs, status, retryAfterSeconds } = target(arrivesMs);
-        const rttMs = arrivesMs - sentMs + latencyMs + net.rttMs / 2 + jitter();
+        const rttMs = arrivesMs - sentMs + latencyMs + network.rttMs / 2 + jitter();
         nowMs = Math.max(nowMs, sentMs + rttMs);
         return { sentMs: Math.floor(sentMs - originMs), rttMs, ok: status === 200, retryAfterSeconds };
       });

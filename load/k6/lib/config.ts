@@ -32,7 +32,11 @@ export interface Walk extends Window {
 
 export interface LoadConfig {
   /** For many tenants: seconds between a tenant's polls, concurrent back-fills, and the rate of token requests. */
-  readonly tenants?: Readonly<Record<'pollSeconds' | 'backfills' | 'tokensPerSecond', number>>;
+  readonly tenants?: {
+    readonly pollSeconds: number;
+    readonly backfills: number;
+    readonly tokensPerSecond: number;
+  };
   readonly scenario: string;
   readonly baseUrl: string;
   readonly authUrl: string;

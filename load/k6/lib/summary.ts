@@ -4,7 +4,11 @@ import { sharedRun, type LoadConfig } from './config.ts';
 import { dueCount } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
-export type Latency = Readonly<Record<'requests' | 'p50Ms' | 'p99Ms', number>>;
+export interface Latency {
+  readonly requests: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
 
 type Summary = ReturnType<typeof summarise>;
 /** As it is read again: the other members may be absent. */

@@ -1,7 +1,10 @@
 /** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
 import { sum } from '../../estimate/numbers.ts';
 
-export type Window = Readonly<Record<'from' | 'to', string>>;
+export interface Window {
+  readonly from: string;
+  readonly to: string;
+}
 
 /** Before and after all screenings. */
 export const FIRST = '1970-01-01T00:00:00Z';
