@@ -297,7 +297,6 @@ function nearlyOwnPaths(own: string, stranger: string): string[] {
     `${other(own[0]!)}${own.slice(1)}`,
     [groups[0], ...UNKNOWN_TENANT.split('-').slice(1, -1), groups.at(-1)].join('-'),
     groups[0]!,
-    `%22${own}%22`,
     `${own},${UNKNOWN_TENANT}`,
     `${UNKNOWN_TENANT},${own}`,
     `${own}%2F${UNKNOWN_TENANT}`,

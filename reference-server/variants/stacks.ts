@@ -81,7 +81,7 @@ const withCapitals = (target: Target): Target => ({
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const UUID_FORMS =
-  /\/tenants\/(?:urn:uuid:|%7B|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|\)|%20)?\//i;
+  /\/tenants\/(?:urn:uuid:|%7B|%22|\(|%20)?(\w{8})-?(\w{4})-?(\w{4})-?(\w{4})-?(\w{12})(?:%7D|%22|\)|%20)?\//i;
 
 /** In base64url, one of these is `--` wherever the text begins. */
 const DASHES = 'ﾀ ﾀ  ﾀ';
