@@ -46,7 +46,7 @@ interface Law {
   parameters<Case>(statement: Statement<Case>): fc.Parameters<[Case]>;
 }
 
-/** Limits shrinking: a smaller case shows the same failure, the target may be slow, and all laws may fail where data changes. */
+/** A smaller case shows the same failure; the target may be slow, and where data changes all laws may fail. */
 const SHRINK = { requests: 500, timeMs: 5_000 } as const;
 
 /**

@@ -22,7 +22,7 @@ const claimSeconds = (token: Token, name: string): number => secondsOf(member(to
 
 type Clocked = Pick<RunContext, 'client'>;
 
-/** Seconds until a token's `exp` at the time of an answer, by the target's clock if its `Date` is right; NaN if unknown. */
+/** Seconds from an answer to the token's `exp`, by the target's clock if its `Date` is right; NaN if unknown. */
 export function secondsLeft({ client: { clock } }: Clocked, token: Token, exchange: Exchange): number {
   const isDated = dateMs(exchange) !== undefined && clock.wrongDateMs === undefined;
   const tolerance = isDated ? ROUNDING_SECONDS : SKEW_SECONDS;

@@ -115,7 +115,7 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
-  /** When answers returned unknown screenings, or known ones at another instant, in ascending order; in milliseconds since the epoch. */
+  /** When answers returned screenings that were unknown or at another instant, ascending; milliseconds since the epoch. */
   readonly newAtMs: number[] = [];
 
   /** See Oracle.knownBefore. */
