@@ -115,11 +115,13 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
 
 type Limited = Awaited<ReturnType<typeof rateLimit.run>>;
 const fixedWindow = { kind: 'fixed-window', limit: 30, windowMs: 2000 } as const;
-const smaller = { ...fixedWindow, limit: 5 };
+/** Both clients are asked within one window, also on a busy machine. */
+const longer = { ...fixedWindow, windowMs: 4000 };
+const smaller = { ...longer, limit: 5 };
 const threeSeconds = limited({ ...fixedWindow, windowMs: 3000 });
 const tooShort = { ...threeSeconds, retryAfter: (seconds: number) => Math.ceil(seconds) - 3 };
-const shared = createLimiter(fixedWindow);
-const wide = { maxRequests: 900, maxSeconds: 30 };
+const shared = createLimiter(longer);
+const wide = { maxRequests: 900, maxSeconds: 60 };
 
 /** Admits six pages with screenings in 2 s, and any number of empty ones. */
 const limitedByItems = middleware(() => {
@@ -142,7 +144,7 @@ const LIMITERS: Readonly<
     ({ tables }) => expect(tables!['answers']!.findIndex(({ ok }) => ok === 0)).toBe(40),
   ],
   'recognises a limit per client with a second client': [
-    { behaviour: () => limited(fixedWindow), clients: 2 },
+    { behaviour: () => limited(longer), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
@@ -152,7 +154,7 @@ const LIMITERS: Readonly<
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
   ],
   'reports no shared limit because a second client has a smaller one': [
-    { behaviour: (tenantId) => limited(tenantId.endsWith('1') ? fixedWindow : smaller), clients: 2 },
+    { behaviour: (tenantId) => limited(tenantId.endsWith('1') ? longer : smaller), clients: 2 },
     wide,
     ({ limiter }) => expect(limiter).toMatchObject({ scope: 'client' }),
   ],
