@@ -17,7 +17,7 @@ import {
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, hasExpired, headerOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
-import type { ServiceAnswer } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import { brokenAnswer } from './rest-errors.ts';
 import { endingAt, rows } from './rows.ts';
 import { windowWhere } from './window.ts';
@@ -162,5 +162,11 @@ export const intermittent: readonly Fault[] = [
   }),
   ...failsLater({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'one answer in 25 breaks off': everyTwentyFifth(brokenAnswer),
+  }),
+  ...failsLater({ '7.2-no-unprovoked-5xx': /200 without a body/ })({
+    'one page in 25 ends before its first octet': everyTwentyFifth(() => ({
+      ...jsonAnswer(200, ''),
+      body: (async function* () {})(),
+    })),
   }),
 ];

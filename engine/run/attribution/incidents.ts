@@ -24,7 +24,7 @@ export async function incidentsFinding(
   requests: number,
   send: Send,
 ): Promise<NewFinding | undefined> {
-  const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined);
+  const failures = incidents.filter(({ failed }) => serverFailed(failed) !== undefined || lacksPage(failed));
   const first = failures[0]?.failed;
   if (!first) return undefined;
   const unexplained = failures.filter(({ isByGuard }) => !isByGuard);
@@ -43,7 +43,7 @@ export async function incidentsFinding(
     cause: 'served when tried again',
     mismatch: {
       expected: 'no 5xx and no broken connection',
-      received: `${sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(unexplained, alone, isTooOften)}`,
+      received: `${lacksPage(first) ? '200 without a body' : sayRefusal(first)} at ${at}${more}; served when tried again${likelyCause(unexplained, alone, isTooOften)}`,
     },
     exchange: first,
     warning: !isTooOften,
@@ -143,9 +143,13 @@ function episodes(incidents: readonly Incident[]): number {
   return count;
 }
 
+/** A page without an octet. Its request has no body that a proxy had yet to read, so no proxy is known to lose it. */
+const lacksPage = (exchange: Exchange): boolean =>
+  exchange.status === 200 && exchange.request.channel === 'rest' && isWithoutBody(exchange);
+
 /** A note on answers whose body a proxy lost, of which the run saw no more when it sent the request again. */
 export function lostBodiesNotes(incidents: readonly Incident[]): string[] {
-  const lost = incidents.filter(({ failed }) => isWithoutBody(failed));
+  const lost = incidents.filter(({ failed }) => isWithoutBody(failed) && !lacksPage(failed));
   return lost.length === 0
     ? []
     : [
