@@ -144,7 +144,7 @@ test(
       ['PATCH', item, patch, 'application/merge-patch+json'],
       ['PATCH', collection, body],
       ['DELETE', item],
-      // What a window selects, as a server may demand.
+      // With a window: some servers require one, and delete what it selects.
       ['DELETE', kit.request(tenantId, query, { kind: 'none' }).url],
     ];
     for (const [method, url, text, contentType] of steps) {

@@ -190,7 +190,7 @@ async function guessRow(port: number, clientId: string): Promise<Row> {
     await (await fetch(`http://127.0.0.1:${port}/oauth/token`, { method: 'POST', body })).text();
     return performance.now() - sentAt;
   };
-  const guesses = { unknown: () => guess('nobody'), wrong: () => guess(clientId) };
+  const guesses = { unknown: () => guess('unknown-client'), wrong: () => guess(clientId) };
   const rate = await measureMedians(guesses, { rounds: 30 });
   const detail = { unknownMs: rate('unknown'), wrongMs: rate('wrong'), rounds: 30 };
   const alike = (ratio: number): boolean => ratio <= 1.1 && ratio >= 1 / 1.1;

@@ -1,4 +1,4 @@
-/** In-process transport and a fake clock: each request takes half a millisecond, and each sleep resolves at once. */
+/** In-process transport and a fake clock: a request takes half a millisecond, and a sleep ends immediately. */
 import { setImmediate } from 'node:timers/promises';
 import { unlessAborted } from '../../../engine/clock.ts';
 import { InProcess } from '../../../reference-server/http/in-process.ts';
