@@ -12,7 +12,17 @@ import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { compareFullPages } from './full-pages.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
-import { judgeStep } from './step.ts';
+import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
+
+test('measures saturation only while the queue grows', async () => {
+  const samplesAt = async (rate: number) =>
+    (await zoo.stepsAgainst(zoo.server({ service: exponentialService(200, 2) }, 3), 3)(rate, 10)).samples;
+  const [quiet, busy] = [await samplesAt(120), await samplesAt(400)];
+  expect(saturation(quiet, 10)).toBeUndefined();
+  expect(Math.abs(saturation(busy, 10)! / 200 - 1)).toBeLessThan(0.06);
+  expect(judgeStep(400, 10, busy, SLO).held).toBe(false);
+  expect(judgeStep(120, 10, quiet, SLO).held).toBe(true);
+});
 
 for (const kind of LIMITER_KINDS)
   test(`limiter: does not name a ${kind} after a probe shorter than its window`, () => {
@@ -134,6 +144,16 @@ test('chaos: metrics of the server grow if they exceed the second quarter in the
   expect(growth(120, (share) => (share < 0.25 ? 60 : 100))).toBe(true);
   expect(growth(120, (share) => 100 + 200 * share)).toBe(false);
   expect(growth(119, (share) => 100 + 200 * share)).toBe(true);
+});
+
+test('judges a share by significance instead of a quantile of few samples', () => {
+  expect(shareVerdict(0, 32, 0.01)).toBe('undecided');
+  expect(shareVerdict(0, 300, 0.01)).toBe('holds');
+  expect(shareVerdict(4, 300, 0.01)).toBe('undecided');
+  expect(shareVerdict(10, 300, 0.01)).toBe('breaks');
+  expect(shareVerdict(2, 32, 0.001)).toBe('breaks');
+  // Four times the SLO's error rate is excluded with 90 % by 575 answers without an error, and not by 500.
+  expect([500, 600].map((answers) => excludesErrors(0, answers, SLO))).toEqual([false, true]);
 });
 
 test('spike: a target that rejects everything after the spike has not recovered', () => {

@@ -125,7 +125,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
 }
 
 /** Answers per second with a growing queue; undefined unless answers continued well after the last request was due. */
-function saturation(samples: readonly Sample[], seconds: number): number | undefined {
+export function saturation(samples: readonly Sample[], seconds: number): number | undefined {
   const answered = samples.filter(({ status }) => !failed(status));
   const ends = ascending(answered.map((one) => one.dueMs + one.latencyMs));
   // Excludes the slowest 2 %: a few slow answers are no queue.
@@ -155,7 +155,7 @@ function binomialAtMost(k: number, n: number, p: number): number {
 }
 
 /** Binomial tests of the number of bad answers against the allowed share. */
-function shareVerdict(bad: number, samples: number, share: number): Verdict {
+export function shareVerdict(bad: number, samples: number, share: number): Verdict {
   if (1 - binomialAtMost(bad - 1, samples, share) <= STEP.breaksByChance) return 'breaks';
   if (samples >= STEP.leastSamples && binomialAtMost(bad, samples, share) <= STEP.holdsByChance)
     return 'holds';
