@@ -11,6 +11,7 @@ import {
   listen,
   parseForm,
 } from '../../reference-server/http/http.ts';
+import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
 import type { ServiceParts } from '../../reference-server/parts.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
@@ -43,9 +44,8 @@ export interface Given extends Window {
 export interface StageOptions {
   readonly screenings: readonly Screening[];
   readonly window: Window;
+  /** For the client, and the most items on a page, whatever pageSize is requested (section 2.4). */
   readonly pageSize?: number;
-  /** The maximum number of items per page, whatever pageSize is requested (section 2.4). Default: pageSize. */
-  readonly mostItems?: number;
   readonly clientSecret?: string;
   readonly server?: Pick<
     ServerOptions,
@@ -81,7 +81,7 @@ export async function openStage(
     ...{ ...window, pageSize, trusted: tlsHost && CERTIFICATE_FILE },
   };
   const parts = partsOf(given, options, world.clock);
-  const altered = both(grantingAll, server);
+  const altered = both(grantingAll, atMost(pageSize), server);
   const service = createService(altered.wrapParts!(parts));
   const played = altered.wrapHandler!(service);
   const watched = recorder.watch(
@@ -108,23 +108,18 @@ export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
 /** Says that every requested scope is granted, so that only one situation is about scopes. */
 const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(request).join(' ') }));
 
+/** Pages hold at most this many items. */
+export const atMost = (items = MAX_PAGE_SIZE): ServerOptions => sized((asked) => Math.min(asked, items));
+
 function partsOf(given: Given, options: StageOptions, clock: Clock): ServiceParts {
-  const { baseUrl, authUrl, clientId, clientSecret, tenantId, pageSize = MAX_PAGE_SIZE } = given;
-  const {
-    screenings,
-    mostItems = pageSize,
-    server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {},
-  } = options;
-  const store = createMemoryStore(new Map([[tenantId, screenings]]));
+  const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
+  const { screenings, server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {} } = options;
   const grantTypes = ['client_credentials'];
   const client = { clientId, tenantId, scopes: [OFFERED_SCOPE], grantTypes, suspended: false };
   const named = { issuer: authUrl, audience: baseUrl };
   return {
     ...{ baseUrl, authUrl, pathPrefix, ...named, tokenLifetimeSeconds },
-    store: {
-      ...store,
-      page: (query) => store.page({ ...query, pageSize: Math.min(query.pageSize, mostItems) }),
-    },
+    store: createMemoryStore(new Map([[tenantId, screenings]])),
     tokens: createTokenIssuer(named),
     clients: {
       authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),

@@ -4,6 +4,7 @@ import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
+import { atMost } from '../stage.ts';
 import { fractional, FRACTIONAL_WINDOW, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
 
 const LOOK_AT_NEXT = [
@@ -62,7 +63,7 @@ export const pagesSituations = situationsOf('4.2', {
     section: '2.4',
     title: 'a page with fewer items than pageSize is not the last one: only an absent `next` says so',
     lookAt: ['the end of the loop: an absent links.next, not the number of items'],
-    stage: () => ({ ...usual(), mostItems: 7 }),
+    stage: () => usual(atMost(7)),
   },
   'empty-page-with-next': {
     section: '2.4',
