@@ -41,7 +41,7 @@ export const failureSituations = situationsOf('7.2', {
   '429-with-seconds': {
     title: 'after a 429, no request is sent for the seconds in `Retry-After`; then the walk continues',
     lookAt: LOOK_AT_429,
-    stage: (clock) => usual(limitedAt([2], inSeconds(2), clock)),
+    stage: (clock) => usual(limitedAt([2], 2, clock)),
     met: answered(429),
     givingUp: 'warns',
     judge: tooEarly,
@@ -50,14 +50,14 @@ export const failureSituations = situationsOf('7.2', {
     level: 'SHOULD',
     title: 'after a 429, no request is sent until the HTTP-date in `Retry-After` (RFC 9110, 10.2.3)',
     lookAt: ['the reader of Retry-After: it is a number of seconds, or an HTTP-date', ...LOOK_AT_429],
-    stage: (clock) => usual(limitedAt([2], atDate(1800), clock)),
+    stage: (clock) => usual(limitedAt([2], 1.8, clock, true)),
     met: answered(429),
     judge: tooEarly,
   },
   '429-twice': {
     title: 'a second 429 is waited out like the first',
     lookAt: LOOK_AT_429,
-    stage: (clock) => usual(limitedAt([2, 2], inSeconds(1), clock)),
+    stage: (clock) => usual(limitedAt([2, 2], 1, clock)),
     met: answered(429),
     givingUp: 'warns',
     judge: tooEarly,
@@ -151,32 +151,24 @@ const failing = (error: string, pages: readonly number[], times: number): Server
         pages.includes(page) && attempt <= times ? refusal(error) : next(request),
   );
 
-type Until = (nowMs: number) => { readonly untilMs: number; readonly header: string };
-
-const inSeconds =
-  (seconds: number): Until =>
-  (nowMs) => ({ untilMs: nowMs + 1000 * seconds, header: String(seconds) });
-
-/** The next whole second at least this many milliseconds ahead. */
-const atDate =
-  (aheadMs: number): Until =>
-  (nowMs) => {
-    const untilMs = 1000 * Math.ceil((nowMs + aheadMs) / 1000);
-    return { untilMs, header: new Date(untilMs).toUTCString() };
-  };
-
-/** A rate limit for all pages, triggered at each of these pages in turn and kept until it expires. */
-const limitedAt = (pages: readonly number[], until: Until, clock: Clock): ServerOptions =>
+/**
+ * A rate limit for all pages, triggered at each of these pages in turn and kept for some seconds. `isDated`: Retry-After
+ * is a date, the next whole second.
+ */
+const limitedAt = (pages: readonly number[], seconds: number, clock: Clock, isDated = false): ServerOptions =>
   pageStep(() => {
     const left = [...pages];
-    let limit = { untilMs: -Infinity, header: '' };
-    const isHeld = (): boolean => clock.now() < limit.untilMs - EARLY_MS;
+    let until = -Infinity;
+    const isHeld = (): boolean => clock.now() < until * 1000 - EARLY_MS;
     return ({ page }, request, next) => {
       if (!isHeld() && page >= (left[0] ?? Infinity)) {
         left.shift();
-        limit = until(clock.now());
+        until = clock.now() / 1000 + seconds;
+        if (isDated) until = Math.ceil(until);
       }
-      return isHeld() ? withHeader(refusal('429 rate_limited'), 'retry-after', limit.header) : next(request);
+      if (!isHeld()) return next(request);
+      const wait = isDated ? new Date(until * 1000).toUTCString() : String(seconds);
+      return withHeader(refusal('429 rate_limited'), 'retry-after', wait);
     };
   });
 
