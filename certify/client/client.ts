@@ -5,6 +5,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { makeFolder } from '../../engine/files.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
 import { spawnGuarded } from '../../engine/process.ts';
+import { once } from 'node:events';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -76,19 +77,15 @@ export function commandClient(command: string, directory: string): Client {
         if (texts[name].length < MOST_OUTPUT) texts[name] += piece;
       });
     }
-    const ended = await new Promise<Ended>((resolve, reject) => {
-      child.once('error', reject);
-      // Kills processes that the client left running, because they keep its output open.
-      child.once('exit', () => setTimeout(() => kill('SIGKILL'), GRACE_MS).unref());
-      child.once('close', (code) => resolve({ status: code ?? 128, ...texts }));
-    });
+    // Kills processes that the client left running, because they keep its output open.
+    child.once('exit', () => setTimeout(() => kill('SIGKILL'), GRACE_MS).unref());
+    const [code] = (await once(child, 'close')) as [number | null];
     signal.removeEventListener('abort', stop);
     kill('SIGKILL');
-    if (signal.aborted) return { ...ended, status: undefined };
-    if (ended.status === 126 || ended.status === 127) {
-      throw new UsageError(`--command: ${ended.stderr.trim().split('\n').at(-1) ?? 'it can’t be started'}`);
-    }
-    return ended;
+    if (signal.aborted) return { ...texts, status: undefined };
+    if (code === 126 || code === 127)
+      throw new UsageError(`--command: ${texts.stderr.trim().split('\n').at(-1) ?? 'it can’t be started'}`);
+    return { ...texts, status: code ?? 128 };
   };
 }
 

@@ -63,7 +63,8 @@ export class Recorder {
       // Bodies sent in pieces are the ones that a situation aborts.
       const whole = typeof answer.body === 'string';
       record.status = whole ? answer.status : 0;
-      if (record.status === 200 && record.channel === 'token') this.noteToken(answer);
+      if (record.status === 200 && record.channel === 'token')
+        this.tokens.push((JSON.parse(String(answer.body)) as { access_token: string }).access_token);
       if (record.status === 200 && record.channel === 'pages' && request.method === 'GET')
         this.notePage(record, answer, origin);
       record.endMs = this.now();
@@ -99,11 +100,6 @@ export class Recorder {
     const often = channel === 'token' ? 10 * STORM : STORM;
     if (times > often) this.onStorm();
     return record;
-  }
-
-  private noteToken({ body }: ServiceAnswer): void {
-    const token = (JSON.parse(String(body)) as { access_token?: unknown }).access_token;
-    if (typeof token === 'string') this.tokens.push(token);
   }
 
   private notePage(record: Recorded, answer: ServiceAnswer, origin: string): void {
