@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
 import { UsageError } from '../engine/errors.ts';
-import { parse } from './command-line.ts';
+import { run } from './command-line.ts';
 
 const MISSPELT = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1', clients: {}, windw: 1 };
 
@@ -29,9 +29,8 @@ for (const [line, words] of [
     const file = info.outputPath('target.json');
     if (line.includes('MISSPELT')) await writeFile(file, JSON.stringify(MISSPELT));
     const argv = line.replace('MISSPELT', file).split(' ').filter(Boolean);
-    const neverAborted = new AbortController().signal;
-    const error: unknown = await (async () =>
-      parse(argv)?.({ tell: () => {}, signal: neverAborted }))().catch((thrown: unknown) => thrown);
+    const { signal } = new AbortController();
+    const error: unknown = await run(argv, { tell: () => {}, signal }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect((error as UsageError).message).toMatch(words);
     expect((error as UsageError).message).not.toContain('\n');

@@ -1,4 +1,4 @@
-/** The command line of load: parses arguments into a function that runs the command. */
+/** The command line of load. */
 import { Argument, Command } from 'commander';
 import { parseCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -19,20 +19,20 @@ interface Io {
   readonly signal: AbortSignal;
 }
 
-/** Returns the exit status. Throws UsageError before anything is started, and Unreachable. */
-type Run = (io: Io) => Promise<number>;
-
-/** Returns undefined after printing the help. Throws a UsageError with one line. */
-export function parse(argv: readonly string[]): Run | undefined {
-  let chosen: Run | undefined;
-  const program = programOf((run) => (chosen = run));
+/** Returns the exit status. Throws a UsageError with one line before anything is started, and Unreachable. */
+export async function run(argv: readonly string[], io: Io): Promise<number> {
   if (argv.length === 0) throw new UsageError('name a command: --help lists them');
-  return parseCommand(program, argv) && chosen;
+  let running: Promise<number | void> | undefined;
+  // Returns nothing: commander would derive a promise from it, whose rejection is not handled.
+  const program = programOf(io, (command) => void (running = command));
+  parseCommand(program, argv);
+  return (await running) ?? EXIT.held;
 }
 
 const BENCH_PARTS = ['service', 'certify', 'k6'];
 
-function programOf(choose: (run: Run) => void): Command {
+/** `start` receives the command that the arguments name. */
+function programOf({ tell, signal }: Io, start: (command: Promise<number | void>) => void): Command {
   const program = new Command('npm run load --')
     .description(
       'Loads an implementation of the Screenings Retrieval Service with k6 and measures its capacity.',
@@ -49,7 +49,7 @@ function programOf(choose: (run: Run) => void): Command {
     const command = program.command(name).description(scenario.about);
     for (const option of optionsOf(scenario)) command.addOption(option);
     command.action((given: ScenarioFlags) =>
-      choose(({ tell, signal }) => scenarioCommand(name as ScenarioName, given, tell, signal)),
+      start(scenarioCommand(name as ScenarioName, given, tell, signal)),
     );
   }
 
@@ -78,14 +78,14 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)
     .option('--html <file>', 'HTML page with plots', 'reports/load-plan.html')
     .option('--json', 'print JSON')
-    .action((flags: PlanFlags) => choose(() => planCommand(flags)));
+    .action((flags: PlanFlags) => start(planCommand(flags)));
 
   program
     .command('merge')
     .description('merges the results of several runners: load-*.json files or logs of runners')
     .argument('<files...>')
     .option('--output <file>', 'write the merged result as JSON')
-    .action((files: string[], { output }: { output?: string }) => choose(() => mergeCommand(files, output)));
+    .action((files: string[], { output }: { output?: string }) => start(mergeCommand(files, output)));
 
   program
     .command('accuracy')
@@ -95,7 +95,7 @@ function programOf(choose: (run: Run) => void): Command {
     .option('--seed <n>', 'random seed of the servers', whole, 1)
     .option('--all', 'also list the correct estimates')
     .action((families: string[], flags: AccuracyFlags) =>
-      choose(({ signal }) => unlessAborted(signal, accuracy(families, flags))),
+      start(unlessAborted(signal, accuracy(families, flags))),
     );
 
   program
@@ -107,33 +107,23 @@ function programOf(choose: (run: Run) => void): Command {
       new Argument('[part]', 'only one part; certify also shows where its time goes').choices(BENCH_PARTS),
     )
     .option('--report-dir <dir>', 'directory for bench.json', 'reports')
-    .action((part: string | undefined, { reportDir }: { reportDir: string }) =>
-      choose(async ({ tell, signal }) => {
-        const { bench } = await import('./bench/command.ts');
-        return unlessAborted(signal, bench(part, reportDir, tell));
-      }),
-    );
+    .action((part: string | undefined, { reportDir }: { reportDir: string }) => {
+      const parts = import('./bench/command.ts').then(({ bench }) => bench(part, reportDir, tell));
+      start(unlessAborted(signal, parts));
+    });
 
   program
     .command('write-scripts')
     .description('copies the k6 scripts to a directory, to run with k6 alone, and prints their paths')
     .argument('<dir>')
     .action((directory: string) =>
-      choose(async () => {
-        console.log((await writeScripts(directory)).join('\n'));
-        return EXIT.held;
-      }),
+      start(writeScripts(directory).then((paths) => console.log(paths.join('\n')))),
     );
 
   program
     .command('install-k6')
     .description('installs k6 into the cache unless it is found, and prints its path')
-    .action(() =>
-      choose(async ({ tell, signal }) => {
-        console.log(await unlessAborted(signal, ensureK6(tell)));
-        return EXIT.held;
-      }),
-    );
+    .action(() => start(unlessAborted(signal, ensureK6(tell)).then((path) => console.log(path))));
 
   return program;
 }

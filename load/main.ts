@@ -2,7 +2,7 @@
 import { visible } from '../certify/render/markup.ts';
 import { calledFrom } from '../engine/package.ts';
 import { interruption, runCommand } from '../engine/command-line.ts';
-import { parse } from './command-line.ts';
+import { run } from './command-line.ts';
 import { EXIT } from './result.ts';
 import { Unreachable } from './run/target.ts';
 
@@ -16,8 +16,7 @@ const { signal, status } = interruption();
 const tell = (line: string): void => console.error(visible(line));
 
 await runCommand('load', async () => {
-  const run = parse(argv);
-  const ended = (await run?.({ tell, signal }).catch(failed)) ?? EXIT.held;
+  const ended = await run(argv, { tell, signal }).catch(failed);
   return status() ?? ended;
 });
 
