@@ -3,7 +3,6 @@ import { pageUrl } from '../../engine/client/page.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { ascending, largest, median } from '../estimate/numbers.ts';
-import { judgedShare } from '../estimate/random.ts';
 import { mint } from '../run/target.ts';
 import { arrivalsOf, type K6Run, runK6 } from '../run/k6-run.ts';
 import { startReference } from '../../reference-server/command/child.ts';
@@ -31,7 +30,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
     DURATION: `${SECONDS}s`,
     RATE: String(RATE),
   };
-  const load = { requestsPerSecond: RATE, seconds: SECONDS, vus: 50, judgedShare: judgedShare(RATE) };
+  const load = { requestsPerSecond: RATE, seconds: SECONDS, vus: 50 };
   const kinds = {
     judging: () => session.run('arrivals', session.config('arrivals', load)),
     bare: () => runK6('../bench/bare-pages', { k6, config: session.config('bare-pages', load), env }),

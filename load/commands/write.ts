@@ -5,7 +5,7 @@ import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
-import { enoughVUs, judgedShare } from '../estimate/random.ts';
+import { enoughVUs } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
@@ -49,8 +49,6 @@ export async function writeKubernetes(
     ...own,
     // Each runner needs at least one VU.
     vus: Math.max(parallelism, enoughVUs(peak, session.settings.slo.p99Ms)),
-    judgedShare: judgedShare(peak),
-    records: false,
   });
   const name = `screenings-${scenario}-${runId}`;
   const secrets = Object.keys(session.prepared.env);

@@ -54,8 +54,3 @@ export function shortfall(due: number, counts: Readonly<Record<string, number>>)
 /** The number of virtual users for a rate: twice as many as are busy while answers take as long as the SLO allows. */
 export const enoughVUs = (requestsPerSecond: number, p99Ms: number): number =>
   Math.ceil((requestsPerSecond * 2 * p99Ms) / 1000) + 20;
-
-/** Judges a sample of five answers per second, which costs little at any rate. */
-const JUDGED_PER_SECOND = 5;
-export const judgedShare = (requestsPerSecond: number): number =>
-  Math.min(1, JUDGED_PER_SECOND / requestsPerSecond);

@@ -34,7 +34,7 @@ const EVEN: Rules = {
 export const options = {
   ...SETUP,
   scenarios: { [name]: openArrivals(config) },
-  thresholds: thresholdsOf(config, name === 'spike' ? AFTER_SPIKE : EVEN),
+  thresholds: thresholdsOf(name === 'spike' ? AFTER_SPIKE : EVEN),
 };
 
 export const setup = (): SetupData => runSetup(config);

@@ -5,7 +5,7 @@ import type { PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
-import { MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
+import { areRecordsRead, MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from '../estimate/step.ts';
 import { write } from './lib/record.ts';
 import { FAR_END, FIRST, shortlyBefore } from './lib/window.ts';
@@ -24,7 +24,7 @@ export const options = {
       maxDuration: `${Math.ceil(limits.maxSeconds * 1.5 + 30)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { findings: ['count<1'], checks: ['rate>=1'] }),
+  thresholds: thresholdsOf({ findings: ['count<1'], checks: ['rate>=1'] }),
   // Keeps connections open, so that a burst need not connect first.
   batch: 64,
   batchPerHost: 64,
@@ -60,7 +60,7 @@ export default async function (data: SetupData): Promise<void> {
     const answers = await Promise.all(sending);
     const unexpected = answers.find(({ sent: { status } }) => status !== 200 && status !== 429);
     if (unexpected) {
-      if (config.records) write({ kind: 'probe', status: unexpected.sent.status });
+      if (areRecordsRead) write({ kind: 'probe', status: unexpected.sent.status });
       return;
     }
     policies.push(...answers.flatMap(({ sent }) => sent.policy ?? []));
@@ -73,7 +73,7 @@ export default async function (data: SetupData): Promise<void> {
       })),
     );
   }
-  if (config.records) write({ kind: 'probe', probed: step.value, policies });
+  if (areRecordsRead) write({ kind: 'probe', probed: step.value, policies });
   else tellLimiter(step.value);
 }
 

@@ -3,7 +3,7 @@ import exec from 'k6/execution';
 import { openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData } from './lib/setup.ts';
 import { countToken, mint } from './lib/client.ts';
-import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
+import { areRecordsRead, readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { PRESETS } from './lib/presets.ts';
 import { write } from './lib/record.ts';
 
@@ -12,7 +12,7 @@ const config = readConfig({ scenario: 'token', ...PRESETS.token });
 export const options = {
   ...SETUP,
   scenarios: { token: openArrivals(config) },
-  thresholds: thresholdsOf(config, {
+  thresholds: thresholdsOf({
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],
   }),
@@ -36,5 +36,5 @@ export default function ({ startAtMs }: Pick<SetupData, 'startAtMs'>): void {
   const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
   const dueMs = dueAtMs - startAtMs;
   if (sharedRun) countToken(config, latencyMs, status === 200);
-  if (config.records) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs });
+  if (areRecordsRead) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs });
 }

@@ -3,7 +3,7 @@ import { check } from 'k6';
 import exec from 'k6/execution';
 import { depthShape, LEAST_PAGES, pairedAt, type DeepPage } from '../estimate/depth.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
-import { readConfig, served, thresholdsOf, type Walk } from './lib/config.ts';
+import { areRecordsRead, readConfig, served, thresholdsOf, type Walk } from './lib/config.ts';
 import { parseQuery } from './lib/judge.ts';
 import { write } from './lib/record.ts';
 import { clientOf, runSetup, SETUP, type SetupData } from './lib/setup.ts';
@@ -20,7 +20,7 @@ export const options = {
       maxDuration: `${Math.ceil(config.seconds)}s`,
     },
   },
-  thresholds: thresholdsOf(config, { ...served(config), checks: ['rate>=1'] }),
+  thresholds: thresholdsOf({ ...served(config), checks: ['rate>=1'] }),
 };
 
 export const setup = (): SetupData => runSetup(config);
@@ -50,14 +50,14 @@ export default function (data: SetupData): void {
     const firstMs = first?.serviceMs;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
-    if (config.records) write({ kind: 'page', walk: iteration, depth, items, ms, firstMs, status });
+    if (areRecordsRead) write({ kind: 'page', walk: iteration, depth, items, ms, firstMs, status });
     if (status !== 200) return;
     pages.push({ depth, ms, firstMs });
     // A missing Link is a finding, and no reason to measure less.
     const next = sent.next ?? (sent.response!.json('links.next') as string | undefined);
     pageRequest = own.next(pageRequest, next);
   }
-  if (!config.records) reportDepth(pages);
+  if (!areRecordsRead) reportDepth(pages);
 }
 
 function reportDepth(pages: readonly DeepPage[]): void {

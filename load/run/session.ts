@@ -4,7 +4,7 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, enoughVUs, judgedShare, poissonArrivals, shortfall } from '../estimate/random.ts';
+import { dueCount, enoughVUs, poissonArrivals, shortfall } from '../estimate/random.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
@@ -80,7 +80,6 @@ export class Session {
       ...slo,
       ...{ scenario, pageSize, timeoutSeconds, seed: this.#seed },
       ...{ vus: 1, requestsPerSecond: 1, seconds: 10 },
-      records: true,
       metricsRead: (this.settings.outputs?.length ?? 0) > 0,
       ...over,
     };
@@ -149,10 +148,9 @@ export class Session {
     const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
     const { connections } = this;
-    const share = judgedShare(requestsPerSecond * (over.spikeFactor ?? 1));
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
-      const config = this.config(script, { requestsPerSecond, seconds, judgedShare: share, ...over, vus });
+      const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });
       const atRest = await pressureAtRest();
       const run = await this.run(script, config);
       const samples = withLost(arrivalsOf(run.records), config, run.oneIn);

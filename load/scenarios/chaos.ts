@@ -41,7 +41,7 @@ export async function arrivalsUnderOutages(
     stopped.abort();
     return Promise.all([outages, metrics]);
   };
-  const over = { vus, outages: true, judgedShare: 1, window: stored.window };
+  const over = { vus, outages: true, window: stored.window };
   const { samples, run } = await session.arrivals('soak', requestsPerSecond, seconds, over, 0).finally(end);
   const [ended, readings] = await end();
   const growth = growthOf(readings);

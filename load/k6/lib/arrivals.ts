@@ -6,7 +6,7 @@ import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import { clientOfVu, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
-import { sharedRun, type LoadConfig } from './config.ts';
+import { areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
 import { poissonArrivals, randomSource } from '../../estimate/random.ts';
 import { HEAD_SECONDS } from './presets.ts';
 import { shortlyBefore } from './window.ts';
@@ -136,7 +136,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (config.records) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs);
+  if (areRecordsRead) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs);
 }
 
 /** Share of the arrivals that use a new token in outage tests. */

@@ -3,7 +3,7 @@ import { check, sleep } from 'k6';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import type { RatePolicy, Sample } from '../../estimate/step.ts';
-import { isUntagged, type LoadClient, type LoadConfig } from './config.ts';
+import { areMetricsRead, areRecordsRead, type LoadClient, type LoadConfig } from './config.ts';
 import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
 import type { Finding } from './judge.ts';
 import { type LoadRecord, TOKEN, write } from './record.ts';
@@ -83,10 +83,16 @@ export interface PageRequest {
   readonly pageSize: number;
 }
 
+/** Judges a sample of five answers per second completely, which costs little at any rate; statuses always are judged. */
+const JUDGED_PER_SECOND = 5;
+const judgedShare = ({ requestsPerSecond, spikeFactor = 1 }: LoadConfig): number =>
+  Math.min(1, JUDGED_PER_SECOND / (requestsPerSecond * spikeFactor));
+
 /** One client's requests within one VU. */
 export class Client {
   /** Whether to count and time pages in k6's metrics. They cost more than records, which suffice for the kit. */
   readonly #counts: boolean;
+  readonly #judgedShare: number;
   readonly #base: string;
   #token!: Token;
   /** Request parameters with the current token, by kind and size of page, and by whether the body is read. */
@@ -102,7 +108,8 @@ export class Client {
     /** Whether the requests are part of the load; those of setup are neither counted nor judged. */
     private readonly isLoad = true,
   ) {
-    this.#counts = isLoad && (!config.records || config.metricsRead === true);
+    this.#counts = isLoad && areMetricsRead;
+    this.#judgedShare = config.outages ? 1 : judgedShare(config);
     this.#base = `${config.baseUrl}/`;
     this.#use(token);
   }
@@ -139,7 +146,7 @@ export class Client {
    * Requests a page; after a 401 again with a new token (section 5.6). Without a new token the request counts as
    * failed. `dueAtMs`: when the request was due. The body is read only if the answer is judged.
    */
-  fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = this.#draws()): Sent {
+  fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = Math.random() < this.#judgedShare): Sent {
     const sentAtMs = Date.now();
     let response: Answer | undefined;
     let isSingle = sentAtMs < this.#renewAtMs;
@@ -197,11 +204,6 @@ export class Client {
     return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged), sentAtMs };
   }
 
-  #draws(): boolean {
-    const { judgedShare = 1 } = this.config;
-    return judgedShare === 1 || Math.random() < judgedShare;
-  }
-
   #paramsOf({ page, pageSize }: PageRequest, isJudged: boolean): RefinedParams<'text'> {
     return (this.#params[`${page} ${pageSize} ${isJudged}`] ??= {
       headers: {
@@ -211,35 +213,34 @@ export class Client {
       },
       timeout: this.config.timeoutSeconds * 1000,
       redirects: 0,
-      tags: isUntagged
-        ? {}
-        : // A fixed name, so that each cursor in a URL does not create a time series.
-          { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId },
+      // A fixed name, so that each cursor in a URL does not create a time series.
+      tags: areMetricsRead
+        ? { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId }
+        : {},
       // k6 then receives the body without keeping it, which costs a third less per page.
       responseType: (isJudged ? 'text' : 'none') as 'text',
     });
   }
 
   #judge(pageRequest: PageRequest, response: Answer | undefined, times: Times, isJudged: boolean): Sent {
-    const { records, metricsRead } = this.config;
     const status = response?.status ?? 0;
     const isTold = isJudged && this.isLoad;
-    if (this.isLoad && !records)
+    if (this.isLoad && !areRecordsRead)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
     if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
     let next: string | undefined;
     let retryAfterSeconds: number | undefined;
     let policy: RatePolicy | undefined;
-    if (response && isJudged && records) this.#record(pageRequest, response);
+    if (response && isJudged && areRecordsRead) this.#record(pageRequest, response);
     if (status === 429) {
       retryAfterSeconds = retryAfterOf(response!.headers);
       policy = policyOf(response!.headers);
-      if (isTold && !records) this.#tell(judgeLimited(response!), pageRequest.url, 429);
+      if (isTold && !areRecordsRead) this.#tell(judgeLimited(response!), pageRequest.url, 429);
     } else if (status === 200) {
       const { headers } = response!;
       next = linkedNext(headers['Link']);
       if (isJudged) policy = policyOf(headers);
-      if (isTold && (!records || metricsRead)) {
+      if (isTold && areMetricsRead) {
         const found = judgePage(pageRequest.url, response!);
         check(found, { 'a page has the requested items in order': ({ length }) => length === 0 });
         this.#tell(found, pageRequest.url, 200);
@@ -259,7 +260,7 @@ export class Client {
   #tell(found: readonly Finding[], url: string, status: number): void {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
-      if (this.config.records) continue;
+      if (areRecordsRead) continue;
       const evidence = { request: `GET ${url}`, response: String(status) };
       this.#write({ kind: 'finding', ...finding, ...evidence });
     }

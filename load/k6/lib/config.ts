@@ -4,7 +4,7 @@
  */
 import type { Threshold } from 'k6/options';
 import type { ProbeLimits } from '../../estimate/limiter-probe.ts';
-import { enoughVUs, judgedShare } from '../../estimate/random.ts';
+import { enoughVUs } from '../../estimate/random.ts';
 import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
 import { secondsOf, type Window } from './window.ts';
@@ -45,8 +45,6 @@ export interface LoadConfig {
   /** The window with screenings; by hand it is found if absent. */
   readonly window?: Window;
   readonly pageSize: number;
-  /** Share of the answers that are judged completely; statuses always are. Default: all. */
-  readonly judgedShare?: number;
   readonly timeoutSeconds: number;
   readonly seed: number;
   readonly vus: number;
@@ -78,8 +76,6 @@ export interface LoadConfig {
   readonly outages?: boolean;
   /** Another program reads k6's metrics, so findings are also counted there. */
   readonly metricsRead?: boolean;
-  /** The kit reads a record of each request and judges sampled answers. */
-  readonly records: boolean;
 }
 
 export const MAX_PAGE_SIZE = 1000;
@@ -89,8 +85,10 @@ const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 
 /** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
-/** The kit reads records, and nothing reads metrics by their tags: each tag costs processor time in every request. */
-export const isUntagged = given?.records === true && !given.metricsRead;
+/** The kit reads a record of each request and judges sampled answers. */
+export const areRecordsRead = given !== undefined && !sharedRun;
+/** If nothing reads metrics by their tags, there are none: each tag costs processor time in every request. */
+export const areMetricsRead = !areRecordsRead || given?.metricsRead === true;
 /** The scenario, for a script with several. */
 export const scenarioName = given?.scenario ?? __ENV['SCENARIO'] ?? 'smoke';
 
@@ -141,9 +139,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
     pageSize: number('PAGE_SIZE', 100),
     timeoutSeconds: duration('TIMEOUT', TIMEOUT_SECONDS),
     seed: number('SEED', 1),
-    records: false,
     ...own,
-    judgedShare: judgedShare(requestsPerSecond * spikeFactor),
     baseUrl: required('BASE_URL'),
     authUrl: required('AUTH_URL'),
     clients,
@@ -175,11 +171,11 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
 const RECORDED_METRICS = /^(checks|findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
-export function thresholdsOf(config: LoadConfig, own: Rules): Record<string, Threshold[]> {
+export function thresholdsOf(own: Rules): Record<string, Threshold[]> {
   const more = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
   return Object.fromEntries(
     Object.entries({ ...own, ...more })
-      .filter(([metric]) => !config.records || config.metricsRead || !RECORDED_METRICS.test(metric))
+      .filter(([metric]) => areMetricsRead || !RECORDED_METRICS.test(metric))
       .map(([metric, all]) => [metric, [...all]]),
   );
 }

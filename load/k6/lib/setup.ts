@@ -2,7 +2,7 @@
 import exec from 'k6/execution';
 import { b64decode } from 'k6/encoding';
 import { Client, mint, type Token } from './client.ts';
-import { isUntagged, type LoadConfig } from './config.ts';
+import { areMetricsRead, type LoadConfig } from './config.ts';
 import { FAR_END, searchWindow, type Window } from './window.ts';
 
 export interface SetupData {
@@ -15,7 +15,7 @@ export interface SetupData {
 
 export const SETUP = {
   setupTimeout: '10m',
-  ...(isUntagged ? { systemTags: [] } : {}),
+  ...(areMetricsRead ? {} : { systemTags: [] }),
   summaryTrendStats: ['avg', 'min', 'med', 'p(90)', 'p(95)', 'p(99)', 'max', 'count'],
   ...(__ENV['TESTID'] ? { tags: { testid: __ENV['TESTID'] } } : {}),
 };
