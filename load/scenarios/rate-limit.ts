@@ -45,9 +45,7 @@ async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<
     session.findings.push({ id: '7.2-retry-after-honest', message });
   }
   if (!limiter.shaper && limiter.concurrencyLimit === undefined) {
-    const restSeconds = settleSeconds(limiter, probed.seen);
-    const read: ReadFromRest = (reads, afterSeconds = 0) =>
-      readFromRest(session, Math.max(restSeconds, Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds)), reads);
+    const read = readingFromRest(session, settleSeconds(limiter, probed.seen));
     const spare = limits.maxRequests - limiter.requests;
     limiter = { ...limiter, scope: await scopeOf(session, read, probed, spare) };
     if (isComparable(limiter) && spare + reserved >= MOST_PAGES)
@@ -144,16 +142,15 @@ type Reads = NonNullable<NonNullable<LoadConfig['probe']>['reads']>;
 /** Reads pages once the limiter has reset, and Retry-After has passed; empty if an answer is neither 200 nor 429. */
 type ReadFromRest = (reads: Reads, afterSeconds?: number) => Promise<readonly PagesRead[]>;
 
-async function readFromRest(
-  session: Session,
-  pauseSeconds: number,
-  reads: Reads,
-): Promise<readonly PagesRead[]> {
-  await setTimeout(pauseSeconds * 1000);
-  const probe = { maxRequests: 0, maxSeconds: 60, reads };
-  const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
-  return records.find((one) => one.kind === 'pages')?.reads ?? [];
-}
+const readingFromRest =
+  (session: Session, restSeconds: number): ReadFromRest =>
+  async (reads, afterSeconds = 0) => {
+    const pauseSeconds = Math.max(restSeconds, Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds));
+    await setTimeout(pauseSeconds * 1000);
+    const probe = { maxRequests: 0, maxSeconds: 60, reads };
+    const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
+    return records.find((one) => one.kind === 'pages')?.reads ?? [];
+  };
 
 async function runProbe(
   session: Session,
