@@ -10,8 +10,8 @@ import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import { above0, duration, from0, optionsOf, pageSize, share, whole } from './scenarios/flags.ts';
-import type { ScenarioFlags } from './scenarios/flags.ts';
+import { above0, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
+import type { ScenarioFlags } from './run/flags.ts';
 
 interface Io {
   readonly tell: (line: string) => void;
@@ -47,7 +47,7 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
 
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
     const command = program.command(name).description(scenario.about);
-    for (const option of optionsOf(scenario)) command.addOption(option);
+    for (const option of optionsOf(scenario.flags)) command.addOption(option);
     command.action((given: ScenarioFlags) =>
       start(scenarioCommand(name as ScenarioName, given, tell, signal)),
     );

@@ -14,8 +14,8 @@ import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
-import type { ScenarioOptions } from './scenarios/flags.ts';
-import { load, openSession, OPTIONS, setting, test, writeTarget } from './zoo/setting.ts';
+import type { ScenarioOptions } from './run/flags.ts';
+import { load, openSession, setting, test, writeTarget } from './zoo/setting.ts';
 import { type SimulatedSettings, startSimulatedServer } from './zoo/server.ts';
 import { limited } from './zoo/targets.ts';
 
@@ -95,8 +95,9 @@ test('a rate limit holds only if --slo-errors allows the rejections', FULL, asyn
   const behaviour = () => limited({ kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 10 });
   await using server = await startSimulatedServer({ behaviour });
   for (const errorRate of [0.9, 0.1]) {
-    const session = await openSession(k6, server.target, { slo: { p99Ms: 9000, errorRate } });
-    const { held, void: why, summary } = await runScenario('poll', session, { ...OPTIONS, rate: 20 });
+    const options = { sloP99: 9000, sloErrors: errorRate, rate: 20 };
+    const session = await openSession(k6, server.target, options);
+    const { held, void: why, summary } = await runScenario('poll', session);
     expect(held, JSON.stringify([why, summary])).toBe(errorRate === 0.9);
   }
 });
@@ -176,8 +177,8 @@ const LIMITERS: Readonly<
 for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
   test(`rate-limit: ${title}`, FULL, async ({ k6 }) => {
     await using server = await startSimulatedServer(settings);
-    const session = await openSession(k6, server.target, {}, rateLimit);
-    holds(await rateLimit.run(session, { ...OPTIONS, ...options }), session);
+    const session = await openSession(k6, server.target, options, rateLimit);
+    holds(await rateLimit.run(session), session);
   });
 
 test("trusts only the target file's certificates besides the system's", byTurns('certificates'), async () => {
@@ -209,8 +210,8 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   });
   await using slow = await startSimulatedServer({ screenings: 6000, fault: offset });
   // Small pages, so that also on a busy machine the delay is most of the cost.
-  const options = { ...OPTIONS, pageSize: 200, maxPages: 100 };
-  const { depth } = await paging.run(await openSession(k6, slow.target), options);
+  const options = { pageSize: 200, maxPages: 100 };
+  const { depth } = await paging.run(await openSession(k6, slow.target, options));
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   const isFirst = (query: URLSearchParams) =>
     query.has('from') && !query.has('from_id') && Date.parse(query.get('from')!) !== first;
@@ -218,11 +219,11 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
     () => async (request, next) => (isFirst(queryOf(request)) ? json(503, {}) : next(request)),
   );
   await using failing = await startSimulatedServer({ screenings: 6000, fault: fails });
-  const compared = paging.run(await openSession(k6, failing.target), options);
+  const compared = paging.run(await openSession(k6, failing.target, options));
   await expect(compared).rejects.toThrow('status 503');
   const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
   await using cut = await startSimulatedServer({ fault: cursor, screenings: 3000 });
-  const session = await openSession(k6, cut.target);
-  await paging.run(session, options);
+  const session = await openSession(k6, cut.target, options);
+  await paging.run(session);
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });

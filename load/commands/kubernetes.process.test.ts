@@ -5,28 +5,20 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import type { ScenarioOptions } from '../scenarios/flags.ts';
 import type { Session } from '../run/session.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
-import { load, openSession, OPTIONS, setting, test } from '../zoo/setting.ts';
+import { load, openSession, setting, test } from '../zoo/setting.ts';
 import { refuseLoopback, type testRunOf, writeKubernetes } from './write.ts';
 
 const run = promisify(execFile);
-const SLO = { p99Ms: 9000, errorRate: 0.001 };
 
 /** Writes the files of a run, which contain no secret; returns their texts and the path of the archive. */
-async function written(
-  scenario: 'smoke' | 'token',
-  session: Session,
-  options: ScenarioOptions,
-  directory: string,
-  parallelism: number,
-) {
-  const files = await writeKubernetes(scenario, session, options, directory, parallelism);
+async function written(scenario: 'smoke' | 'token', session: Session, directory: string) {
+  const files = await writeKubernetes(scenario, session, directory);
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
   const { binaryData } = JSON.parse(texts[0]!) as { binaryData: { 'kit.tar': string } };
   const archive = Buffer.from(binaryData['kit.tar'], 'base64');
-  const tar = join(directory, `kit-${parallelism}.tar`);
+  const tar = join(directory, `kit-${session.options.parallelism}.tar`);
   await writeFile(tar, archive);
   // Decoded, because base64 of any JSON may look like a token.
   const [map, ...others] = texts.map((text) => text.replace(binaryData['kit.tar'], ''));
@@ -47,9 +39,9 @@ async function runner(k6: string, session: Session, directory: string, tar: stri
 const ONE = 'kubernetes: writes a TestRun and a runnable archive without secrets';
 test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
-  const session = await openSession(k6, at.server.target, { slo: SLO });
-  const options = { ...OPTIONS, rate: 10, duration: 1 };
-  const { texts, tar } = await written('token', session, options, at.directory, 1);
+  const options = { sloP99: 9000, rate: 10, duration: 1, parallelism: 1 };
+  const session = await openSession(k6, at.server.target, options);
+  const { texts, tar } = await written('token', session, at.directory);
   const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
   expect(testRun).toMatchObject({ kind: 'TestRun', spec: { parallelism: 1 } });
   expect(testRun.metadata.name).toMatch(/^screenings-token-[0-9a-f]{8}$/);
@@ -69,11 +61,10 @@ test('kubernetes: three runners merge to the result of one', FULL, async ({ k6 }
   const service = { workers: 64, serviceMs: 21, distribution: 'deterministic' } as const;
   await using at = await setting({ behaviour: () => ({ service }) });
   // One seed gives the same arrivals for any number of runners.
-  const session = () => openSession(k6, at.server.target, { slo: SLO, pageSize: 10, seed: 5 });
-  const options = { ...OPTIONS, rate: 60, duration: 3 };
+  const options = { sloP99: 9000, pageSize: 10, seed: 5, rate: 60, duration: 3 };
   const logs = async (segments: readonly string[]): Promise<string[]> => {
-    const one = await session();
-    const { tar } = await written('smoke', one, options, at.directory, segments.length);
+    const one = await openSession(k6, at.server.target, { ...options, parallelism: segments.length });
+    const { tar } = await written('smoke', one, at.directory);
     const sequence = '--execution-segment-sequence=0,1/3,2/3,1';
     const part = (segment: string): string[] =>
       segments.length > 1 ? [`--execution-segment=${segment}`, sequence] : [];

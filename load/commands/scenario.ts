@@ -11,14 +11,10 @@ import { prepare } from '../run/target.ts';
 import { type RunningReference, startReference } from '../../reference-server/command/child.ts';
 import { Session } from '../run/session.ts';
 import { runScenario, type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
-import { SLO } from '../k6/lib/presets.ts';
-import { MAX_VUS, PARALLELISM, type ScenarioFlags } from '../scenarios/flags.ts';
+import type { ScenarioFlags } from '../run/flags.ts';
 import { LEAST_SECONDS } from '../scenarios/chaos.ts';
 import { refuseLoopback, writeKubernetes } from './write.ts';
 import { UsageError } from '../../engine/errors.ts';
-
-/** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
-const SEEDS = 10_000;
 
 /**
  * Returns the exit status. Throws UsageError, Unreachable, and the signal's reason if it is aborted before the load
@@ -49,25 +45,15 @@ export async function scenarioCommand(
   const metricsUrl = named ? undefined : `${new URL(target.baseUrl).origin}/metrics`;
   const asked = { ...target, metricsUrl, timeoutMs: flags.timeout * 1000 };
   const prepared = await unlessAborted(signal, prepare(asked, SCENARIOS[name].window));
-  const settings = {
-    slo: { p99Ms: flags.sloP99 ?? SLO.p99Ms, errorRate: flags.sloErrors ?? SLO.errorRate },
-    pageSize: flags.pageSize ?? 1,
-    seed: flags.seed * SEEDS,
-    timeoutSeconds: flags.timeout,
-    maxVUs: flags.maxVus ?? MAX_VUS,
-    outputs: flags.out ?? [],
-  };
-  const session = new Session(k6, prepared, settings, tell, signal);
+  const session = new Session(k6, prepared, flags, tell, signal);
   if (flags.kubernetes) {
-    const { kubernetes, parallelism = PARALLELISM } = flags;
-    const files = await writeKubernetes(name, session, flags, kubernetes, parallelism);
-    console.log(files.join('\n'));
+    console.log((await writeKubernetes(name, session, flags.kubernetes)).join('\n'));
     return 0;
   }
   tell(`${name} against ${target.name}`);
   // The target may have repeated secrets and tokens.
   const { redactDeep } = createRedactor(secretsOf(target));
-  const result = redactDeep(await runScenario(name, session, flags), 'fixed');
+  const result = redactDeep(await runScenario(name, session), 'fixed');
   const written = await writeResult(result, flags.reportDir).catch((error: Error) => error);
   console.log(terminalSummary(result));
   if (written instanceof Error) {

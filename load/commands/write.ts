@@ -8,9 +8,9 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import { enoughVUs } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
 import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
-import type { Session } from '../run/session.ts';
+import { PARALLELISM } from '../run/flags.ts';
+import type { Scenario, Session } from '../run/session.ts';
 import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
-import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../engine/files.ts';
@@ -25,9 +25,7 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 export async function writeKubernetes(
   scenario: ScenarioName,
   session: Session,
-  options: ScenarioOptions,
   directory: string,
-  parallelism: number,
 ): Promise<string[]> {
   const { script, over }: Scenario = SCENARIOS[scenario];
   // Other scenarios decide after each step, which independent runners cannot do.
@@ -37,8 +35,8 @@ export async function writeKubernetes(
         .flatMap(([name, one]) => (one.script ? [name] : []))
         .join(', ')} (with --rate)`,
     );
-  const { rate: requestsPerSecond, duration: seconds } = options;
-  const own = over?.(options, session.settings) ?? {};
+  const { rate: requestsPerSecond, duration: seconds, parallelism = PARALLELISM } = session.options;
+  const own = over?.(session.options) ?? {};
   const peak = requestsPerSecond * (own.spikeFactor ?? 1);
   const runId = randomBytes(4).toString('hex');
   const config: LoadConfig = session.config(scenario, {
@@ -48,7 +46,7 @@ export async function writeKubernetes(
     seconds,
     ...own,
     // Each runner needs at least one VU.
-    vus: Math.max(parallelism, enoughVUs(peak, session.settings.slo.p99Ms)),
+    vus: Math.max(parallelism, enoughVUs(peak, session.slo.p99Ms)),
   });
   const name = `screenings-${scenario}-${runId}`;
   const secrets = Object.keys(session.prepared.env);

@@ -9,7 +9,7 @@ import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { carried, summaryLines } from '../scenarios/tenants.ts';
-import { OPTIONS, SETTINGS } from '../zoo/setting.ts';
+import { OPTIONS } from '../zoo/setting.ts';
 import { servePolls, simulatePolls } from './simulate.ts';
 
 const MEASURED: Measured = {
@@ -216,9 +216,9 @@ async function carriedTenants() {
     return { samples, run: { records: backfillMs.map((ms) => ({ ...page, ms })) } as unknown as K6Run };
   };
   const { signal } = new AbortController();
-  const session = { settings: SETTINGS, tell: () => {}, tryArrivals, signal };
   const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
-  return { alone: await carried(session, options, 0), beside: await carried(session, options, 1) };
+  const session = { options, slo: SLO, tell: () => {}, tryArrivals, signal };
+  return { alone: await carried(session, 0), beside: await carried(session, 1) };
 }
 
 test('the price of a screening follows from pages that waited for little else', async () => {

@@ -23,7 +23,7 @@ interface K6Options {
   readonly k6: string;
   readonly config: LoadConfig;
   readonly env: Readonly<Record<string, string>>;
-  readonly outputs?: readonly string[];
+  readonly outputs?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Certificates in PEM to trust in addition to the system's. */
   readonly ca?: string | undefined;

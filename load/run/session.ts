@@ -1,10 +1,13 @@
-/** The context of every scenario: k6, the prepared target, the settings and the progress output. */
+/** The context of every scenario: k6, the prepared target, the options and the progress output; and the Scenario type. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ascending, quantile } from '../estimate/numbers.ts';
+import { type Defaults, type ScenarioOptions, SLO } from './flags.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
 import { dueCount, enoughVUs, poissonArrivals, shortfall } from '../estimate/random.ts';
+import type { Window } from '../k6/lib/window.ts';
+import type { LoadResult } from '../result.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
@@ -17,15 +20,16 @@ export class VoidRun extends Error {
   override readonly name = 'VoidRun';
 }
 
-export interface LoadSettings {
-  readonly slo: Slo;
-  readonly pageSize: number;
-  readonly seed: number;
-  readonly timeoutSeconds: number;
-  /** Maximum number of virtual users; too few cause generator overload. */
-  readonly maxVUs: number;
-  /** Additional outputs of k6's metrics, as for k6's --out. */
-  readonly outputs?: readonly string[];
+export interface Scenario {
+  readonly about: string;
+  readonly flags: Defaults;
+  /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
+  readonly window?: Window;
+  /** For a run of a single script, which several runners can share: the script, and its own configuration. */
+  readonly script?: string;
+  readonly over?: (options: ScenarioOptions) => Partial<LoadConfig>;
+  /** Throws VoidRun if the run says nothing about the target. */
+  readonly run: (session: Session) => Promise<Partial<LoadResult>>;
 }
 
 export interface ArrivalsRun {
@@ -43,11 +47,19 @@ const SPARE_CONNECTIONS = 8;
 /** For bursts, where a connection limit of the target does not matter. */
 const SPARE_VUS = 20;
 
+/** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
+const SEEDS = 10_000;
+
 /** The number of virtual users for this many requests in flight. */
-export const vusFor = (inFlight: number, { maxVUs }: Pick<LoadSettings, 'maxVUs'>): number =>
-  Math.min(maxVUs, Math.ceil(inFlight) + SPARE_VUS);
+export const vusFor = (inFlight: number, { maxVus }: Pick<ScenarioOptions, 'maxVus'>): number =>
+  Math.min(maxVus, Math.ceil(inFlight) + SPARE_VUS);
+
+/** Values of flags that a scenario does not have. */
+const ABSENT: Defaults = { pageSize: 1, ...SLO };
 
 export class Session {
+  readonly options: ScenarioOptions;
+  readonly slo: Slo;
   readonly findings: Finding[] = [];
   requests = 0;
   tokenCalls = 0;
@@ -63,24 +75,26 @@ export class Session {
   constructor(
     readonly k6: string,
     readonly prepared: Prepared,
-    readonly settings: LoadSettings,
+    flags: ScenarioOptions,
     readonly tell: (line: string) => void,
     readonly signal: AbortSignal = new AbortController().signal,
   ) {
-    this.#seed = settings.seed;
+    this.options = { ...ABSENT, ...flags };
+    this.slo = { p99Ms: this.options.sloP99, errorRate: this.options.sloErrors };
+    this.#seed = flags.seed * SEEDS;
     this.judge = new Judge(prepared.target);
   }
 
   /** Returns the configuration of one script. Each run draws other arrivals, reproducibly for a seed. */
   config(scenario: string, over: Partial<LoadConfig>): LoadConfig {
-    const { pageSize, timeoutSeconds, slo } = this.settings;
+    const { pageSize, timeout: timeoutSeconds } = this.options;
     this.#seed += 1;
     return {
       ...this.prepared.base,
-      ...slo,
+      ...this.slo,
       ...{ scenario, pageSize, timeoutSeconds, seed: this.#seed },
       ...{ vus: 1, requestsPerSecond: 1, seconds: 10 },
-      metricsRead: (this.settings.outputs?.length ?? 0) > 0,
+      metricsRead: this.options.out !== undefined,
       ...over,
     };
   }
@@ -107,7 +121,7 @@ export class Session {
       k6: this.k6,
       config,
       env: this.prepared.env,
-      outputs: this.settings.outputs ?? [],
+      outputs: this.options.out,
       signal: this.signal,
       ca: this.prepared.target.ca,
       judge: (sample) => this.judge.judge(sample),
@@ -144,10 +158,9 @@ export class Session {
     over: Partial<LoadConfig>,
     retries: number,
   ): Promise<ArrivalsRun> {
-    const { slo, maxVUs } = this.settings;
-    const needed = Math.min(maxVUs, enoughVUs(requestsPerSecond, slo.p99Ms));
+    const { slo, connections } = this;
+    const needed = Math.min(this.options.maxVus, enoughVUs(requestsPerSecond, slo.p99Ms));
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
-    const { connections } = this;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
       const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });

@@ -1,13 +1,12 @@
 /** The scenarios by name, and the function that runs one and returns its result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
 import { unlessAborted } from '../../engine/clock.ts';
-import { type Session, VoidRun } from '../run/session.ts';
+import { type Scenario, type Session, VoidRun } from '../run/session.ts';
 import { Unreachable } from '../run/target.ts';
 import { poll, smoke, soak, spike, token } from './arrivals.ts';
 import { capacity } from './capacity.ts';
 import { paging } from './paging.ts';
 import { rateLimit } from './rate-limit.ts';
-import type { Scenario, ScenarioOptions } from './flags.ts';
 import { tenants } from './tenants.ts';
 
 export const SCENARIOS = {
@@ -25,16 +24,12 @@ export const SCENARIOS = {
 export type ScenarioName = keyof typeof SCENARIOS;
 
 /** Runs a scenario. If the run says nothing about the target, the result is void, with the reason. */
-export async function runScenario(
-  name: ScenarioName,
-  session: Session,
-  options: ScenarioOptions,
-): Promise<LoadResult> {
+export async function runScenario(name: ScenarioName, session: Session): Promise<LoadResult> {
   const startedAt = new Date();
   let outcome: Partial<LoadResult> = {};
   let why: false | string = false;
   try {
-    outcome = await unlessAborted(session.signal, SCENARIOS[name].run(session, options));
+    outcome = await unlessAborted(session.signal, SCENARIOS[name].run(session));
   } catch (error) {
     if (session.signal.aborted) {
       await session.settled();
@@ -48,7 +43,7 @@ export async function runScenario(
     durationMs: Date.now() - startedAt.getTime(),
     ...{ void: why, conformant: conformant(findings), findings, summary: [] },
     ...{ requests: session.requests, tokenCalls: session.tokenCalls },
-    pageSize: session.settings.pageSize,
+    pageSize: session.options.pageSize,
     generator: { cpuShare: session.cpuShare && Number(session.cpuShare.toFixed(3)) },
     thresholds: session.thresholds,
     ...outcome,

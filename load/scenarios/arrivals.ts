@@ -3,13 +3,13 @@ import { ascending, largest, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, LATE_SHARE, lateOf, type Slo, type Step } from '../estimate/step.ts';
 import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
-import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
+import { SLO } from '../run/flags.ts';
+import { type ArrivalsRun, type Scenario, type Session, vusFor } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
-import { type Scenario, SLO, type ScenarioOptions } from './flags.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Ran = Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun>;
-type Judge = (ran: Ran & { step: Step }, flags: ScenarioOptions, session: Session) => Judgement;
+type Judge = (ran: Ran & { step: Step }, session: Session) => Judgement;
 type Judgement = Readonly<{ held: boolean; lines: readonly string[] }>;
 
 interface Kind extends Pick<Scenario, 'about' | 'over'> {
@@ -27,18 +27,18 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
   },
   script,
   over,
-  async run(session, given) {
-    const { rate, duration } = given;
-    const own = over?.(given, session.settings) ?? {};
-    const ran: Ran = given.chaos
-      ? await session.finishing(arrivalsUnderOutages(session, rate, duration, own.vus!))
+  async run(session) {
+    const { rate, duration, chaos } = session.options;
+    const own = over?.(session.options) ?? {};
+    const ran: Ran = chaos
+      ? await session.finishing(arrivalsUnderOutages(session, own.vus!))
       : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
-    const step = judgeStep(rate, duration, samples, session.settings.slo);
+    const step = judgeStep(rate, duration, samples, session.slo);
     const bySlo = { held: step.held && run.status === 0, lines: [] };
     const sorted = ascending(samples.map(({ latencyMs }) => latencyMs));
     const at = (share: number): number => quantile(sorted, share);
-    const { held, lines } = judge?.({ ...ran, step }, given, session) ?? bySlo;
+    const { held, lines } = judge?.({ ...ran, step }, session) ?? bySlo;
     const share = run.oneIn > 1 ? ` (one in ${run.oneIn} measured)` : '';
     return {
       held,
@@ -91,8 +91,8 @@ export const soak = arrivals('soak', {
   flags: { chaos: undefined },
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
-  over: ({ rate }, settings) => ({ vus: vusFor(rate * settings.timeoutSeconds, settings) }),
-  judge({ samples, run, step, flat = true }, { duration }, { findings }) {
+  over: (options) => ({ vus: vusFor(options.rate * options.timeout, options) }),
+  judge({ samples, run, step, flat = true }, { findings, options: { duration } }) {
     const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
     const seen = !Number.isNaN(first! + last!);
     // A target that never recovered is a finding, not a void run.
@@ -116,8 +116,8 @@ export const spike = arrivals('spike', {
   about: 'a burst of arrivals, and the recovery from it',
   flags: { spikeFactor: PRESETS.spike.spikeFactor },
   unit: 'pages',
-  over: ({ rate, spikeFactor }, settings) => ({ spikeFactor, vus: vusFor(rate * spikeFactor, settings) }),
-  judge({ samples }, { rate, duration, spikeFactor }, { settings: { slo } }) {
+  over: ({ rate, spikeFactor, maxVus }) => ({ spikeFactor, vus: vusFor(rate * spikeFactor, { maxVus }) }),
+  judge({ samples }, { slo, options: { rate, duration, spikeFactor } }) {
     const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];
     if (Number.isNaN(before + during + after)) throw tooFew(samples.length, duration);

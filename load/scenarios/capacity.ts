@@ -5,8 +5,8 @@ import type { Found, RunStep } from '../estimate/figures.ts';
 import { linesOf, sum } from '../estimate/numbers.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
-import { type ArrivalsRun, type Session, vusFor } from '../run/session.ts';
-import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
+import { SEARCH } from '../run/flags.ts';
+import { type ArrivalsRun, type Scenario, type Session, vusFor } from '../run/session.ts';
 import { between, confirmation, perSecond, predictionText, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
@@ -15,20 +15,20 @@ export const capacity: Scenario = {
   run: measure,
 };
 
-async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
+async function measure(session: Session): Promise<Partial<LoadResult>> {
   const all = session.prepared.base.clients;
-  const search = async (more: object, clients: LoadConfig['clients']): Promise<CapacityFigure> => ({
-    ...(await searchRate(session, { ...options, ...more }, () => ({ clients }), 'arrivals')),
+  const search = async (clients: LoadConfig['clients'], startRate?: number): Promise<CapacityFigure> => ({
+    ...(await searchRate(session, 'arrivals', () => ({ clients }), { startRate })),
     clients: clients.length,
-    slo: session.settings.slo,
+    slo: session.slo,
   });
-  const alone = await search({}, all.slice(0, 1));
+  const alone = await search(all.slice(0, 1));
   const isQuota = alone.basis !== 'one-rate' && alone.limitedBy === 'quota';
   // Starts above the sum of the quotas, if each client has a quota of its own.
   const sumOfQuotas = 1.5 * all.length * alone.requestsPerSecond;
-  const startRate = Math.min(options.maxRate, Math.max(options.startRate, sumOfQuotas));
-  const figure =
-    isQuota && all.length > 1 ? { ...alone, perServer: await search({ startRate }, all) } : alone;
+  const { startRate, maxRate } = session.options;
+  const from = Math.min(maxRate, Math.max(startRate, sumOfQuotas));
+  const figure = isQuota && all.length > 1 ? { ...alone, perServer: await search(all, from) } : alone;
   const { accepted, refused } = session.connections;
   return {
     capacity: figure,
@@ -43,22 +43,27 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
 
 const STEP_RETRIES = 1;
 
+/** What a search needs of a session. */
+export type Searching = Pick<Session, 'options' | 'slo' | 'tell' | 'tryArrivals' | 'signal'>;
+
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
-  session: Pick<Session, 'settings' | 'tell' | 'tryArrivals' | 'signal'>,
-  { startRate, maxRate, thoroughness, at }: ScenarioOptions,
-  over: (rate: number) => Partial<LoadConfig>,
+  session: Searching,
   script: string,
-  seen: (run: ArrivalsRun) => void = () => {},
+  over: (rate: number) => Partial<LoadConfig>,
+  more: { readonly startRate?: number; readonly seen?: (run: ArrivalsRun) => void },
 ): Promise<Found> {
+  const { slo, options } = session;
+  const { maxRate, thoroughness, at } = options;
+  const { startRate = options.startRate, seen } = more;
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
     if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
     // If only counts matter, the run is not repeated for generator lag.
-    const vus = vusFor(rate, session.settings);
+    const vus = vusFor(rate, options);
     const run = countsOnly
       ? { ...(await session.tryArrivals(script, rate, seconds, { ...over(rate), vus }, 0)), void: undefined }
       : await session.tryArrivals(script, rate, seconds, over(rate), STEP_RETRIES);
-    seen(run);
+    seen?.(run);
     const { samples, void: why } = run;
     session.tell(
       `  ${perSecond(rate)} for ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}${why ? `; void: ${why}` : ''}`,
@@ -66,7 +71,6 @@ export async function searchRate(
     return { samples, void: why };
   };
   const tell = (line: string): void => session.tell(`  ${line}`);
-  const { slo } = session.settings;
   const search = new Search(runStep, { slo, startRate, maxRate, thoroughness, tell });
   return at === undefined ? search.find() : search.check(at);
 }

@@ -20,13 +20,9 @@ export interface ChaosRun extends Pick<ArrivalsRun, 'samples' | 'run'> {
 const RECOVERY_MS = 30_000;
 
 /** Adds findings to the session. Throws VoidRun if a fault command fails, or makes no request fail. */
-export async function arrivalsUnderOutages(
-  session: Session,
-  requestsPerSecond: number,
-  seconds: number,
-  vus: number,
-): Promise<ChaosRun> {
-  const { prepared, settings } = session;
+export async function arrivalsUnderOutages(session: Session, vus: number): Promise<ChaosRun> {
+  const { prepared } = session;
+  const { rate, duration, seed } = session.options;
   const { fault, metricsUrl } = prepared.target;
   const stored = await readStored(prepared);
   session.tell(`  ${stored.items.flat().length} screenings read before the first outage`);
@@ -34,7 +30,7 @@ export async function arrivalsUnderOutages(
     session.judge.know(tenantId, Oracle.of(stored.items[index]!));
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
-  const outages = runOutages(fault!, seconds, settings.seed, stopped.signal);
+  const outages = runOutages(fault!, duration, seed, stopped.signal);
   // A failed command is reported at the end of the load.
   outages.catch(() => undefined);
   const end = async (): Promise<[readonly Outage[], readonly Reading[]]> => {
@@ -42,7 +38,7 @@ export async function arrivalsUnderOutages(
     return Promise.all([outages, metrics]);
   };
   const over = { vus, outages: true, window: stored.window };
-  const { samples, run } = await session.arrivals('soak', requestsPerSecond, seconds, over, 0).finally(end);
+  const { samples, run } = await session.arrivals('soak', rate, duration, over, 0).finally(end);
   const [ended, readings] = await end();
   const growth = growthOf(readings);
   const after = await readAgain(session, stored);

@@ -6,8 +6,8 @@ import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
 import type { Window } from '../k6/lib/window.ts';
 import type { LoadResult } from '../result.ts';
-import { type Session, VoidRun } from '../run/session.ts';
-import type { Scenario, ScenarioOptions } from './flags.ts';
+import type { ScenarioOptions } from '../run/flags.ts';
+import { type Scenario, type Session, VoidRun } from '../run/session.ts';
 import { quantiles } from './format.ts';
 
 /** Number of window pairs before and after the database has cached its plans, and of zero-width windows. */
@@ -32,10 +32,10 @@ export const paging: Scenario = {
 
 type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages'>;
 
-async function judgeDepth(session: Session, options: PagingOptions): Promise<Partial<LoadResult>> {
+async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
   const read: ReadWalks = (walks, vus) => walk(session, walks, vus);
   const { window } = session.prepared.base;
-  const measured = () => measureDepth(read, window, options, session.tell);
+  const measured = () => measureDepth(read, window, session.options, session.tell);
   let depth = await measured();
   // A single measurement may be noise, so a shape must show twice in succession.
   for (let again = 1, before = ''; !depth.flat && depth.shape !== before; again++) {
@@ -45,7 +45,7 @@ async function judgeDepth(session: Session, options: PagingOptions): Promise<Par
     session.tell(`  ${before}: measuring again`);
     depth = await measured();
   }
-  const tables = options.maxPages === undefined ? await compareSizes(session) : [];
+  const tables = session.options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
   return {
     depth,

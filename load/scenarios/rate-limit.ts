@@ -10,8 +10,8 @@ import { linesOf, percent } from '../estimate/numbers.ts';
 import { type Observation, type Probed, type ProbeLimits } from '../estimate/limiter-probe.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
-import { type Session, VoidRun } from '../run/session.ts';
-import { PROBE, type Scenario, type ScenarioOptions } from './flags.ts';
+import { PROBE } from '../run/flags.ts';
+import { type Scenario, type Session, VoidRun } from '../run/session.ts';
 import { number } from './format.ts';
 
 export const rateLimit: Scenario = {
@@ -22,8 +22,8 @@ export const rateLimit: Scenario = {
   run: probe,
 };
 
-async function probe(session: Session, flags: ScenarioOptions): Promise<Partial<LoadResult>> {
-  const given = { ...PROBE, ...session.prepared.target.rateLimit, ...flags };
+async function probe(session: Session): Promise<Partial<LoadResult>> {
+  const given = { ...PROBE, ...session.prepared.target.rateLimit, ...session.options };
   // Without a limit, the probe sends as many requests as it may.
   const reserved = given.maxRequests >= 2 * MOST_PAGES ? MOST_PAGES : 0;
   const limits = { maxRequests: given.maxRequests - reserved, maxSeconds: given.maxSeconds };

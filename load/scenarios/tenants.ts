@@ -2,9 +2,9 @@
 import { confirmedUnless } from '../estimate/figures.ts';
 import { ascending, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
-import type { Session } from '../run/session.ts';
-import { searchRate } from './capacity.ts';
-import { SEARCH, type Scenario, type ScenarioOptions } from './flags.ts';
+import { SEARCH } from '../run/flags.ts';
+import type { ArrivalsRun, Scenario, Session } from '../run/session.ts';
+import { type Searching, searchRate } from './capacity.ts';
 import { between, confirmation, number, predictionText } from './format.ts';
 
 export const tenants: Scenario = {
@@ -13,16 +13,14 @@ export const tenants: Scenario = {
   run: measure,
 };
 
-async function measure(session: Session, options: ScenarioOptions): Promise<Partial<LoadResult>> {
-  const { poll: pollSeconds, backfills } = options;
-  const alone = await carried(session, options, 0);
+async function measure(session: Session): Promise<Partial<LoadResult>> {
+  const { poll: pollSeconds, backfills } = session.options;
+  const alone = await carried(session, 0);
   const startRate = Math.max(1, alone.tenants / pollSeconds / 4);
   const beside =
-    backfills > 0 && alone.tenants > 0
-      ? await carried(session, { ...options, startRate }, backfills)
-      : undefined;
+    backfills > 0 && alone.tenants > 0 ? await carried(session, backfills, startRate) : undefined;
   const { clients } = session.prepared.base;
-  const { slo } = session.settings;
+  const { slo } = session;
   const figure: TenantsFigure = { pollSeconds, backfills, clients: clients.length, slo, alone, beside };
   const real = new Set(clients.map(({ tenantId }) => tenantId.toLowerCase())).size;
   const simulated = `simulated with ${clients.length} ${clients.length === 1 ? 'client' : 'clients'} of ${real} ${real === 1 ? 'tenant' : 'tenants'}: more have other data, caches and quotas`;
@@ -34,29 +32,25 @@ async function measure(session: Session, options: ScenarioOptions): Promise<Part
 const QUIET = 0.25;
 
 export async function carried(
-  session: Pick<Session, 'settings' | 'tell' | 'tryArrivals' | 'signal'>,
-  options: ScenarioOptions,
+  session: Searching,
   backfills: number,
+  startRate?: number,
 ): Promise<TenantsCarried> {
-  const { poll: pollSeconds, tokenRenewal } = options;
+  const { poll: pollSeconds, tokenRenewal } = session.options;
   const pagesOfPolls: number[] = [];
   const backfill: { readonly rate: number; readonly ms: number }[] = [];
   let offered = 0;
-  const found = await searchRate(
-    session,
-    options,
-    (rate) => {
-      offered = rate;
-      return { tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal } };
-    },
-    'tenants',
-    ({ samples, run, void: isVoid }) => {
-      for (const { status, pages = 1 } of samples) if (status === 200) pagesOfPolls.push(pages);
-      // Latencies of a void run are no evidence.
-      for (const one of isVoid ? [] : run.records)
-        if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
-    },
-  );
+  const over = (rate: number) => {
+    offered = rate;
+    return { tenants: { pollSeconds, backfills, tokensPerSecond: (rate * pollSeconds) / tokenRenewal } };
+  };
+  const seen = ({ samples, run, void: isVoid }: ArrivalsRun): void => {
+    for (const { status, pages = 1 } of samples) if (status === 200) pagesOfPolls.push(pages);
+    // Latencies of a void run are no evidence.
+    for (const one of isVoid ? [] : run.records)
+      if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
+  };
+  const found = await searchRate(session, 'tenants', over, { startRate, seen });
   const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy, quota } = found;
   // At higher rates, most of the latency is waiting, which says nothing about the work.
   const usable = steps.filter((step) => !step.void && step.p50Ms > 0);

@@ -4,7 +4,7 @@ import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts
 import { createLimiter, LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
-import { PROBE } from '../scenarios/flags.ts';
+import { PROBE } from '../run/flags.ts';
 import * as zoo from './targets.ts';
 
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;

@@ -11,8 +11,8 @@ import { SLO } from '../k6/lib/presets.ts';
 import type { LoadResult } from '../result.ts';
 import { findK6 } from '../run/find-k6.ts';
 import { prepare } from '../run/target.ts';
-import { type LoadSettings, Session } from '../run/session.ts';
-import type { Scenario, ScenarioOptions } from '../scenarios/flags.ts';
+import type { ScenarioOptions } from '../run/flags.ts';
+import { type Scenario, Session } from '../run/session.ts';
 import { type SimulatedSettings, startSimulatedServer } from './server.ts';
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
@@ -66,22 +66,20 @@ export async function writeTarget(directory: string, origin: string, clientSecre
   return path;
 }
 
-export const SETTINGS: LoadSettings = { slo: SLO, pageSize: 100, seed: 1, timeoutSeconds: 10, maxVUs: 2000 };
-
 export async function openSession(
   k6: string,
   target: unknown,
-  settings: Partial<LoadSettings> = {},
+  options: Partial<ScenarioOptions> = {},
   { window }: Pick<Scenario, 'window'> = {},
 ): Promise<Session> {
   const prepared = await prepare(await resolveTarget(target), window);
-  return new Session(k6, prepared, { ...SETTINGS, ...settings }, () => {});
+  return new Session(k6, prepared, { ...OPTIONS, ...options }, () => {});
 }
 
 export const OPTIONS: ScenarioOptions = {
   ...{ reportDir: '', timeout: 10, seed: 1, screenings: 1, parallelism: 3 },
   ...{ sloP99: SLO.p99Ms, sloErrors: SLO.errorRate, maxVus: 2000 },
-  ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 10, maxPages: 10 },
+  ...{ startRate: 20, maxRate: 1000, thoroughness: 0.3, pageSize: 100, maxPages: 10 },
   ...{ maxRequests: 100, maxSeconds: 10, rate: 100, duration: 4, spikeFactor: 2, head: 300 },
   ...{ poll: 60, backfills: 0, tokenRenewal: 3540 },
 };

@@ -1,14 +1,11 @@
-/** The Scenario type, and the definitions of all flags, from which each scenario selects. */
+/** The definitions of all flags, from which each scenario selects. */
 import { Option } from 'commander';
 import { matching, valueParser, wholeNumber } from '../../engine/command-line.ts';
 import { RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { ProbeLimits } from '../estimate/limiter-probe.ts';
-import type { LoadResult } from '../result.ts';
-import { secondsOf, type Window } from '../k6/lib/window.ts';
+import { secondsOf } from '../k6/lib/window.ts';
 import { SLO as PRESET_SLO, TIMEOUT_SECONDS } from '../k6/lib/presets.ts';
-import type { LoadConfig } from '../k6/lib/config.ts';
-import type { LoadSettings, Session } from '../run/session.ts';
 
 const numberWhere = (expected: string, accepts: (value: number) => boolean): ((text: string) => number) =>
   valueParser(`${expected} is expected.`, (text) => {
@@ -98,7 +95,8 @@ type Values<Flags extends Record<string, readonly [string, string, (text: string
 
 export type ScenarioFlags = Values<typeof WITH_DEFAULT> & Partial<Values<typeof WITHOUT_DEFAULT>>;
 
-type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] | undefined };
+/** The flags of a scenario with their defaults, in addition to COMMON. */
+export type Defaults = { readonly [Name in keyof ScenarioFlags]?: ScenarioFlags[Name] | undefined };
 
 /** Flags of every scenario: the target, or the settings of the reference server. */
 const COMMON: Defaults = {
@@ -110,7 +108,7 @@ export const MAX_VUS = 2000;
 export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 
-export const optionsOf = ({ flags }: Scenario): Option[] =>
+export const optionsOf = (flags: Defaults): Option[] =>
   Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
     const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];
     const option = new Option(syntax, about).default(preset).conflicts([...(CONFLICTS[name] ?? [])]);
@@ -119,16 +117,3 @@ export const optionsOf = ({ flags }: Scenario): Option[] =>
 
 /** Flags of a run; tests lower the page limit of a traversal. */
 export type ScenarioOptions = ScenarioFlags & { readonly maxPages?: number };
-
-export interface Scenario {
-  readonly about: string;
-  /** In addition to COMMON. */
-  readonly flags: Defaults;
-  /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
-  readonly window?: Window;
-  /** For a run of a single script, which several runners can share: the script, and its own configuration. */
-  readonly script?: string;
-  readonly over?: (options: ScenarioOptions, settings: LoadSettings) => Partial<LoadConfig>;
-  /** Throws VoidRun if the run says nothing about the target. */
-  readonly run: (session: Session, options: ScenarioOptions) => Promise<Partial<LoadResult>>;
-}
