@@ -32,8 +32,8 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
   };
   const load = { requestsPerSecond: RATE, seconds: SECONDS, vus: 50 };
   const kinds = {
-    judging: () => session.run('arrivals', session.config('arrivals', load)),
-    bare: () => runK6('../bench/bare-pages', { k6, config: session.config('bare-pages', load), env }),
+    judging: () => session.run('arrivals', load),
+    bare: () => runK6({ k6, config: session.config('../bench/bare-pages', load), env }),
   };
   const pages = { judging: [] as number[], bare: [] as number[] };
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -69,7 +69,7 @@ const METER_MS = 250;
 const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
 
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
-export async function runK6(script: string, options: K6Options) {
+export async function runK6(options: K6Options) {
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
   await using directory = await temporaryFolder('screenings-load');
   const LOAD_CONFIG = join(directory.path, 'config.json');
@@ -80,7 +80,7 @@ export async function runK6(script: string, options: K6Options) {
   const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
   const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs];
-  args.push(await scriptOfKit(script, directory.path));
+  args.push(await scriptOfKit(config.scenario, directory.path));
   const variables = { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
   const child = spawnGuarded(k6, args, { env: variables });
   child.stdout.resume();
@@ -119,6 +119,7 @@ export async function runK6(script: string, options: K6Options) {
   const used = readings.at(-1)?.cpuSeconds;
   return {
     ...output,
+    config,
     /** The last line of k6's own output, or why the kit killed k6. */
     lastMessage: killed ?? output.lastMessage,
     /** k6's exit status: 0, or 99 if a threshold broke; see k6's documentation for others. */

@@ -47,7 +47,6 @@ export const isRefused = (errorCode = 0): boolean =>
 export function overloadOf(
   run: Partial<K6Run> & Pick<K6Run, 'oneIn'>,
   samples: readonly ArrivalRecord[],
-  schedulerLagP99Ms: number,
   slo: Slo,
   { waiting, busy }: Pressure,
 ): Overload | undefined {
@@ -69,10 +68,11 @@ export function overloadOf(
   // SLO is not evidence. A large violation, or half of the answers late, is.
   const startMs = STEP.warmUp * largest(samples.map(({ dueMs }) => dueMs));
   const stallMs = largest(samples.map((one) => (one.dueMs < startMs ? 0 : one.schedulerLagMs)));
+  const lagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;
   const echo = brokeByLittle && latency < slo.p99Ms + OVERLOAD.stallEcho * stallMs;
-  if ((stallMs > OVERLOAD.schedulerLagMs && echo) || schedulerLagP99Ms > slo.p99Ms / 2) {
-    const lateMs = Math.max(stallMs, schedulerLagP99Ms);
+  if ((stallMs > OVERLOAD.schedulerLagMs && echo) || lagP99Ms > slo.p99Ms / 2) {
+    const lateMs = Math.max(stallMs, lagP99Ms);
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: generator overload`);
   }
   const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;

@@ -111,13 +111,13 @@ export class Session {
   }
 
   /** Runs a script once. Throws VoidRun if k6 itself fails. */
-  async run(script: string, config: LoadConfig): Promise<K6Run> {
+  async run(scenario: string, over: Partial<LoadConfig>): Promise<K6Run> {
     this.signal.throwIfAborted();
-    return this.finishing(this.#runAndCount(script, config));
+    return this.finishing(this.#runAndCount(this.config(scenario, over)));
   }
 
-  async #runAndCount(script: string, config: LoadConfig): Promise<K6Run> {
-    const run = await runK6(script, {
+  async #runAndCount(config: LoadConfig): Promise<K6Run> {
+    const run = await runK6({
       k6: this.k6,
       config,
       env: this.prepared.env,
@@ -126,7 +126,7 @@ export class Session {
       ca: this.prepared.target.ca,
       judge: (sample) => this.judge.judge(sample),
       // Steps are short and may overload the target on purpose; outages end by themselves.
-      progress: PRECOMPUTED.includes(script) || config.outages ? undefined : trackProgress(config, this.tell),
+      progress: isPrecomputed(config) || config.outages ? undefined : trackProgress(config, this.tell),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -163,11 +163,9 @@ export class Session {
     const guessed = Math.ceil((requestsPerSecond * 2 * this.#latencyMs) / 1000) + SPARE_CONNECTIONS;
     let vus = over.vus ?? Math.max(1, Math.min(needed, guessed, connections.most));
     for (let attempt = 0; ; attempt += 1) {
-      const config = this.config(script, { requestsPerSecond, seconds, ...over, vus });
       const atRest = await pressureAtRest();
-      const run = await this.run(script, config);
-      const samples = withLost(arrivalsOf(run.records), config, run.oneIn);
-      const schedulerLagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
+      const run = await this.run(script, { requestsPerSecond, seconds, ...over, vus });
+      const samples = withLost(run);
       const done = { samples, run };
       if (run.isHopeless) return done;
 
@@ -182,7 +180,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = shortfallOf(run, config) ?? overloadOf(run, samples, schedulerLagP99Ms, slo, atRest);
+      const found = shortfallOf(run) ?? overloadOf(run, samples, slo, atRest);
       if (!found) {
         const answered = samples.filter(({ status }) => status !== 0);
         this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
@@ -204,19 +202,20 @@ export class Session {
   }
 }
 
-/** Scripts with precomputed due moments; in the others k6 schedules them. */
-const PRECOMPUTED = ['arrivals', 'tenants'];
+/** Whether the script precomputes the due moments; in other scripts k6 schedules them. */
+const isPrecomputed = ({ scenario }: LoadConfig): boolean => ['arrivals', 'tenants'].includes(scenario);
 
-function shortfallOf({ summary }: K6Run, config: LoadConfig): Overload | undefined {
-  const due = PRECOMPUTED.includes(config.scenario) ? 0 : dueCount(config);
+function shortfallOf({ summary, config }: K6Run): Overload | undefined {
+  const due = isPrecomputed(config) ? 0 : dueCount(config);
   const reason = shortfall(due, summary?.counts ?? {});
   return reason === undefined ? undefined : { reason, remedy: 'passing' };
 }
 
 /** Adds due requests without a record as failed, evenly spread over the run: it ended first, or no VU was free. */
-function withLost(samples: ArrivalRecord[], config: LoadConfig, oneIn: number): ArrivalRecord[] {
-  const { scenario, seed, requestsPerSecond, seconds } = config;
-  const due = PRECOMPUTED.includes(scenario)
+function withLost({ records, config, oneIn }: K6Run): ArrivalRecord[] {
+  const samples = arrivalsOf(records);
+  const { seed, requestsPerSecond, seconds } = config;
+  const due = isPrecomputed(config)
     ? poissonArrivals(seed, requestsPerSecond, seconds).length
     : dueCount(config);
   const count = samples.length === 0 ? 0 : Math.max(0, Math.floor(due / oneIn) - samples.length);

@@ -125,7 +125,7 @@ function slices(
 }
 
 async function walk(session: Session, walks: readonly Walk[], vus = 1): Promise<PageRecord[]> {
-  const run = await session.run('walks', session.config('walks', { walks, vus, seconds: WALK_SECONDS }));
+  const run = await session.run('walks', { walks, vus, seconds: WALK_SECONDS });
   const pages = run.records.filter((one) => one.kind === 'page');
   const failed = pages.find(({ status }) => status !== 200);
   if (failed) throw new VoidRun(`a traversal ended at page ${failed.depth + 1} with status ${failed.status}`);

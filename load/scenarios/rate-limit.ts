@@ -148,7 +148,7 @@ const readingFromRest =
     const pauseSeconds = Math.max(restSeconds, Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds));
     await setTimeout(pauseSeconds * 1000);
     const probe = { maxRequests: 0, maxSeconds: 60, reads };
-    const { records } = await session.run('rate-limit', session.config('rate-limit', { probe, seconds: 60 }));
+    const { records } = await session.run('rate-limit', { probe, seconds: 60 });
     return records.find((one) => one.kind === 'pages')?.reads ?? [];
   };
 
@@ -156,8 +156,7 @@ async function runProbe(
   session: Session,
   probe: ProbeLimits,
 ): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
-  const config = session.config('rate-limit', { probe, seconds: 0 });
-  const { records } = await session.run('rate-limit', config);
+  const { records } = await session.run('rate-limit', { probe, seconds: 0 });
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};
   if (!probed)
     throw new VoidRun(`the probe was stopped${status === undefined ? '' : ` by status ${status}`}`);
