@@ -1,6 +1,6 @@
 /**
- * The plan of a probe that identifies a rate limiter with few requests. A generator: it yields what to send and when,
- * and receives the replies, so that k6 can run it against a target and tests against a simulated limiter.
+ * The plan of a probe that identifies a rate limiter with few requests. It decides what to send and when; a function
+ * sends it, so that k6 can run the probe against a target and tests against a simulated limiter.
  */
 import { largest, smallest, sum } from './numbers.ts';
 
@@ -35,7 +35,7 @@ export interface Observation extends Reply {
 }
 
 /** Send `count` requests, spacingMs apart, not before notBeforeMs. */
-interface Ask {
+export interface Ask {
   readonly notBeforeMs: number;
   readonly count: number;
   readonly spacingMs: number;
@@ -87,8 +87,6 @@ export interface ProbeLimits {
   readonly maxSeconds: number;
 }
 
-type Plan<Result = void> = Generator<Ask, Result, readonly Reply[]>;
-
 /** Limits, so that a probe ends soon: total length of Retry-After waits, and length of the overload. */
 const LONGEST_WAITS_S = 60;
 const LONGEST_OVERLOAD_S = 30;
@@ -116,7 +114,10 @@ type Moment = readonly [atMs: number, span: number];
  * Burst, wait, half a burst, the rest later, wait, burst, wait: the second wait and the third burst differ between the
  * kinds of limiter. A limiter that refills at an even pace gets a second burst at another phase instead.
  */
-export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
+export async function probeLimiter(
+  limits: ProbeLimits,
+  ask: (what: Ask) => Promise<readonly Reply[]>,
+): Promise<Probed> {
   const replies: Reply[] = [];
   let [waitedFrom, pressedFrom, quickestMs] = [Infinity, Infinity, Infinity];
   /** The last rejected reply of the latest batch. */
@@ -129,7 +130,7 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
 
   let cutBy: keyof ProbeLimits | undefined;
   try {
-    yield* distinguish();
+    await distinguish();
   } catch (error) {
     if (!(error instanceof Exhausted)) throw error;
     // Everything that distinguishes the kinds was sent before this phase.
@@ -142,50 +143,50 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
     cutBy,
   };
 
-  function* distinguish(): Plan {
+  async function distinguish(): Promise<void> {
     const startMs = now();
-    const first = yield* burst();
+    const first = await burst();
     if (first === 0 || !refused) return;
     const burstMs = now() - startMs;
-    const one = yield* release();
+    const one = await release();
     const half = Math.max(Math.min(first, 2), Math.floor(first / 2));
     // A sliding log admits again one by one, at the pace of the first burst. A small bucket refills slowly.
     const pollingMs = Math.max(burstMs * 1.1, (one.atMs - startMs - burstMs) * (first < 10 ? 0.3 : 0));
     const mark = replies.length;
-    const second = one.passed + (yield* burst(half - one.passed, now() + pollingMs));
+    const second = one.passed + (await burst(half - one.passed, now() + pollingMs));
     const isRefusedBetween = replies.slice(mark).some(({ ok }) => !ok);
     if (first > 1 && second < Math.max(2, half * 0.6)) {
-      const paceMs = yield* evenly(first);
-      yield* waitOut();
-      yield* overload(1000 / paceMs, PROBE.overloadSeconds);
+      const paceMs = await evenly(first);
+      await waitOut();
+      await overload(1000 / paceMs, PROBE.overloadSeconds);
       return;
     }
 
     // Most capacity returned together: a fixed window or a sliding log. Half now, half later distinguishes them.
     const guess = Math.max(one.atMs - startMs, 50);
-    yield* send(1, one.atMs + 0.45 * guess);
-    yield* burst();
-    const two = yield* release();
-    yield* burst(Math.ceil(first * 1.1));
+    await send(1, one.atMs + 0.45 * guess);
+    await burst();
+    const two = await release();
+    await burst(Math.ceil(first * 1.1));
     const spanMs = two.atMs - one.atMs;
     const again: Moment = [two.atMs + spanMs, spanMs];
-    if (refused) yield* release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
-    yield* burst(Math.ceil(first * 0.75));
-    if (refused) yield* release(again);
+    if (refused) await release([two.atMs + 0.5 * spanMs, spanMs * 0.5], again);
+    await burst(Math.ceil(first * 0.75));
+    if (refused) await release(again);
     // Over a long round trip, a fast bucket refills as much as a sliding log does.
     if (isRefusedBetween) {
-      yield* burst();
-      yield* evenly(first);
+      await burst();
+      await evenly(first);
     }
-    yield* waitOut();
-    yield* overload((first * 1000) / spanMs, Math.max(PROBE.overloadSeconds, (2.2 * spanMs) / 1000));
+    await waitOut();
+    await overload((first * 1000) / spanMs, Math.max(PROBE.overloadSeconds, (2.2 * spanMs) / 1000));
   }
 
-  function* send(count = 1, notBeforeMs = 0, spacingMs = 0): Plan<readonly Reply[]> {
+  async function send(count = 1, notBeforeMs = 0, spacingMs = 0): Promise<readonly Reply[]> {
     if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
     // Rounds to 0.01 ms, which keeps the record of the probe short.
-    const got = (yield { notBeforeMs, count, spacingMs }).map((one) => ({
+    const got = (await ask({ notBeforeMs, count, spacingMs })).map((one) => ({
       ...one,
       rttMs: Math.round(one.rttMs * 100) / 100,
     }));
@@ -198,13 +199,13 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   }
 
   /** Sends growing batches until `most` are admitted, or one is rejected after retryUntilMs. Returns the admitted. */
-  function* burst(most = Infinity, retryUntilMs = 0): Plan<number> {
+  async function burst(most = Infinity, retryUntilMs = 0): Promise<number> {
     const startedMs = now();
     const pollMs = (retryUntilMs - startedMs) / 12;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
       const left = Math.max(1, limits.maxRequests - replies.length);
-      const got = yield* send(Math.min(batch, most - passed, left), notBeforeMs);
+      const got = await send(Math.min(batch, most - passed, left), notBeforeMs);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;
       if (admitted === got.length) {
@@ -222,7 +223,7 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   }
 
   /** Polls until requests are admitted, with growing gaps, and densely around the expected times. */
-  function* release(...expected: readonly Moment[]): Plan<{ atMs: number; passed: number }> {
+  async function release(...expected: readonly Moment[]): Promise<{ atMs: number; passed: number }> {
     const refusedAt = now();
     let lastMs = refusedAt;
     for (;;) {
@@ -238,7 +239,7 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
         }
       }
       // Keeps several polls in flight if a round trip is longer than the gap.
-      const got = yield* send(inFlight(gap, 1), next - quickestMs / 2, gap);
+      const got = await send(inFlight(gap, 1), next - quickestMs / 2, gap);
       const passed = got.filter(({ ok }) => ok);
       if (passed[0]) return { atMs: at(passed[0]), passed: passed.length };
       lastMs = now();
@@ -246,44 +247,44 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   }
 
   /** Waits out Retry-After without a request in between; measures waits that are too short. */
-  function* waitOut(): Plan {
+  async function waitOut(): Promise<void> {
     waitedFrom = replies.length;
     let waitedSeconds = 0;
     for (let waits = 0; waits < PROBE.waits; waits += 1) {
-      if (!refused) yield* burst();
+      if (!refused) await burst();
       const { retryAfterSeconds } = refused ?? {};
       if (!refused) return;
       if (retryAfterSeconds === undefined) {
         // Answers that the fit has to predict.
-        yield* release();
-        yield* burst();
+        await release();
+        await burst();
         return;
       }
       const readyMs = refused.sentMs + refused.rttMs + retryAfterSeconds * 1000;
       waitedSeconds += retryAfterSeconds;
       if (readyMs > limits.maxSeconds * 1000 || waitedSeconds > LONGEST_WAITS_S) return;
-      const [got] = yield* send(1, readyMs + 2);
-      if (!got!.ok) yield* release();
+      const [got] = await send(1, readyMs + 2);
+      if (!got!.ok) await release();
     }
   }
 
   /** Offers a constant overload for `seconds`, whatever the replies. */
-  function* overload(perSecond: number, seconds: number): Plan {
+  async function overload(perSecond: number, seconds: number): Promise<void> {
     if (!(perSecond > 0) || seconds > LONGEST_OVERLOAD_S) return;
-    yield* burst();
+    await burst();
     pressedFrom = replies.length;
     const gap = 1000 / (PROBE.overload * perSecond);
     const untilMs = now() + seconds * 1000;
-    while (now() < untilMs) yield* send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
+    while (now() < untilMs) await send(Math.max(8, Math.ceil((6 * quickestMs) / gap)), now() + gap, gap);
   }
 
   /** Polls until `wanted` requests were admitted one by one; returns the mean interval in milliseconds. */
-  function* pace(wanted: number): Plan<number> {
+  async function pace(wanted: number): Promise<number> {
     const fromMs = now();
     let [passed, gap] = [0, 3];
     while (passed < wanted) {
       const ahead = inFlight(gap, 1.5);
-      const got = yield* send(ahead, now() + gap, gap);
+      const got = await send(ahead, now() + gap, gap);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;
       if (admitted === 0) gap *= 1.25;
@@ -294,23 +295,23 @@ export function* probeLimiter(limits: ProbeLimits): Plan<Probed> {
   }
 
   /** For refills one by one: measures their pace, then bursts at another phase. Returns the pace in ms. */
-  function* evenly(allowance: number): Plan<number> {
+  async function evenly(allowance: number): Promise<number> {
     const emptiedMs = at(replies.find(({ ok }) => !ok)!);
     const enough = Math.max(10, Math.ceil(allowance / 5));
-    const paceMs = yield* pace(enough);
+    const paceMs = await pace(enough);
     const windowMs = paceMs * allowance;
     for (const shift of [0.4, 0.7]) {
       // Idle until every kind of limiter has reset, then until the phase differs.
       const earliest = now() + 2.02 * windowMs;
       const phase = (((earliest - emptiedMs) / windowMs) % 1) - shift;
-      yield* send(1, earliest + ((1 - phase) % 1) * windowMs);
-      yield* burst();
+      await send(1, earliest + ((1 - phase) % 1) * windowMs);
+      await burst();
       const again = now();
-      const { atMs } = yield* release([again + paceMs, paceMs * 2]);
+      const { atMs } = await release([again + paceMs, paceMs * 2]);
       // A bucket refills immediately at any phase. A window causes a wait; its pace is then measured again, as the
       // first burst may have spanned a window edge.
       const waited = atMs - again > 4 * paceMs;
-      yield* pace(waited ? Math.max(enough, Math.ceil(allowance / 3)) : 4);
+      await pace(waited ? Math.max(enough, Math.ceil(allowance / 3)) : 4);
       if (waited) return paceMs;
     }
     return paceMs;

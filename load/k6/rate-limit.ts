@@ -3,7 +3,7 @@ import { check } from 'k6';
 import http from 'k6/http';
 import type { PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
-import { probeLimiter, type Probed } from '../estimate/limiter-probe.ts';
+import { type Ask, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
 import { areRecordsRead, MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from '../estimate/step.ts';
@@ -30,7 +30,7 @@ export const options = {
   batchPerHost: 64,
 };
 
-export const setup = (): SetupData => runSetup(config);
+export const setup = (): Promise<SetupData> => runSetup(config);
 
 let emptyPages = 0;
 /** The cheapest page, at another instant each time. */
@@ -44,11 +44,9 @@ export default async function (data: SetupData): Promise<void> {
   if (limits.reads) return readPages(data, limits.reads);
   const client = clientOf(config, data, 0);
   const originMs = Date.now();
-  const probe = probeLimiter(limits);
   const policies: RatePolicy[] = [];
-  let step = probe.next();
-  while (!step.done) {
-    const { notBeforeMs, count, spacingMs } = step.value;
+  let status: number | undefined;
+  const ask = async ({ notBeforeMs, count, spacingMs }: Ask): Promise<Reply[]> => {
     await until(originMs + notBeforeMs);
     // Sends at fixed intervals without waiting for answers, so that latency does not reduce the rate.
     const startMs = Date.now();
@@ -58,23 +56,22 @@ export default async function (data: SetupData): Promise<void> {
       sending.push(client.fetchPageAsync(emptyPage(client, data)));
     }
     const answers = await Promise.all(sending);
-    const unexpected = answers.find(({ sent: { status } }) => status !== 200 && status !== 429);
-    if (unexpected) {
-      if (areRecordsRead) write({ kind: 'probe', status: unexpected.sent.status });
-      return;
-    }
+    status = answers.map(({ sent }) => sent.status).find((one) => one !== 200 && one !== 429);
+    if (status !== undefined) throw new Error(`the probe was stopped by status ${status}`);
     policies.push(...answers.flatMap(({ sent }) => sent.policy ?? []));
-    step = probe.next(
-      answers.map(({ sentAtMs, sent }) => ({
-        sentMs: sentAtMs - originMs,
-        rttMs: sent.serviceMs,
-        ok: sent.status === 200,
-        retryAfterSeconds: sent.retryAfterSeconds,
-      })),
-    );
-  }
-  if (areRecordsRead) write({ kind: 'probe', probed: step.value, policies });
-  else tellLimiter(step.value);
+    return answers.map(({ sentAtMs, sent }) => ({
+      sentMs: sentAtMs - originMs,
+      rttMs: sent.serviceMs,
+      ok: sent.status === 200,
+      retryAfterSeconds: sent.retryAfterSeconds,
+    }));
+  };
+  const probed = await probeLimiter(limits, ask).catch((error: unknown) => {
+    if (status === undefined) throw error;
+    return undefined;
+  });
+  if (areRecordsRead) write({ kind: 'probe', probed, policies, status });
+  else if (probed) tellLimiter(probed);
 }
 
 function tellLimiter(probed: Probed): void {

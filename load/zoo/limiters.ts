@@ -10,28 +10,25 @@ import * as zoo from './targets.ts';
 type Network = Readonly<Record<'rttMs' | 'jitterMs', number>>;
 
 /** Runs the limiter's probe in virtual time, without waiting. */
-export function probeVirtually(
+export async function probeVirtually(
   target: zoo.VirtualTarget,
   network: Network,
   limits: ProbeLimits,
   seed: number,
-): Probed {
+): Promise<Probed> {
   const random = randomSource(seed);
   const jitter = (): number => 0.2 + exponential(random, network.jitterMs);
-  const plan = probeLimiter(limits);
   // Later than the longest window, so that the limiters are at rest.
   const originMs = 10_000_000;
   let nowMs = originMs;
-  let step = plan.next();
-  while (!step.done) {
-    const { notBeforeMs, count, spacingMs } = step.value;
+  return probeLimiter(limits, async ({ notBeforeMs, count, spacingMs }) => {
     const startMs = Math.max(nowMs, originMs + notBeforeMs);
     const requests = Array.from({ length: count }, (_, i) => {
       // 0.06 ms: the time that sending a request takes.
       const sentMs = startMs + i * Math.max(spacingMs, 0.06);
       return { sentMs, arrivesMs: sentMs + network.rttMs / 2 + jitter() };
     });
-    const replies = requests
+    return requests
       .sort((a, b) => a.arrivesMs - b.arrivesMs)
       .map(({ sentMs, arrivesMs }): Reply => {
         const { latencyMs, status, retryAfterSeconds } = target(arrivesMs);
@@ -39,9 +36,7 @@ export function probeVirtually(
         nowMs = Math.max(nowMs, sentMs + rttMs);
         return { sentMs: Math.floor(sentMs - originMs), rttMs, ok: status === 200, retryAfterSeconds };
       });
-    step = plan.next(replies);
-  }
-  return step.value;
+  });
 }
 
 /** Reads pages in succession, each time a minute later. */
@@ -269,7 +264,7 @@ function family(
 
 async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Network, seed: number) {
   const target = zoo.server(behaviour, seed);
-  const found = identifyLimiter(probeVirtually(target, net, PROBE, seed));
+  const found = identifyLimiter(await probeVirtually(target, net, PROBE, seed));
   const read = readVirtually(target, full ? zoo.server(full) : target, net);
   const fullPages = isComparable(found) ? await compareFullPages(read, found.fromRest?.admitted) : undefined;
   const isUnitOpen = fullPages?.unit === 'cannot-tell';
