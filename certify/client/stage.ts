@@ -1,7 +1,6 @@
 /** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
-import { OFFERED_SCOPE } from '../../engine/client/client.ts';
 import { MAX_PAGE_SIZE } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import {
@@ -13,11 +12,9 @@ import {
 } from '../../reference-server/http/http.ts';
 import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
-import type { ServiceParts } from '../../reference-server/parts.ts';
-import { createMemoryStore } from '../../reference-server/store/memory.ts';
+import { memoryParts } from '../../reference-server/store/memory.ts';
 import { createService } from '../../reference-server/http/service.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { createTokenIssuer } from '../../reference-server/auth.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { CERTIFICATE_FILE, secured } from '../../reference-server/http/certificates.ts';
@@ -67,20 +64,23 @@ export async function openStage(
   clientSecret: string,
   port = 0,
 ): Promise<Stage> {
-  const { server = {}, window, pageSize, tlsHost } = options;
-  const { pathPrefix = '' } = server;
+  const { server = {}, screenings, window, pageSize, tlsHost } = options;
+  const { pathPrefix = '', tokenLifetimeSeconds = 3600 } = server;
   const api = await world.listen(port, tlsHost);
   const auth = server.separateOrigins ? await world.listen(0, tlsHost) : api;
   const recorder = new Recorder(world.clock);
+  const [baseUrl, authUrl] = [`${api.origin}${pathPrefix}`, `${auth.origin}${pathPrefix}`];
   const given: Given = {
-    baseUrl: `${api.origin}${pathPrefix}`,
-    authUrl: `${auth.origin}${pathPrefix}`,
+    ...{ baseUrl, authUrl },
     clientId: `consumer-${randomUUID().slice(0, 8)}`,
     clientSecret: options.clientSecret ?? clientSecret,
     tenantId: TENANT,
     ...{ ...window, pageSize, trusted: tlsHost && CERTIFICATE_FILE },
   };
-  const parts = partsOf(given, options, world.clock);
+  const parts = memoryParts(new Map([[TENANT, screenings]]), [given], {
+    ...{ baseUrl, authUrl, pathPrefix, tokenLifetimeSeconds },
+    now: () => world.clock.now(),
+  });
   const altered = both(grantingAll, atMost(pageSize), server);
   const service = createService(altered.wrapParts!(parts));
   const played = altered.wrapHandler!(service);
@@ -110,23 +110,6 @@ const grantingAll = tokenBody((body, request) => ({ ...body, scope: scopesOf(req
 
 /** Pages hold at most this many items. */
 export const atMost = (items = MAX_PAGE_SIZE): ServerOptions => sized((asked) => Math.min(asked, items));
-
-function partsOf(given: Given, options: StageOptions, clock: Clock): ServiceParts {
-  const { baseUrl, authUrl, clientId, clientSecret, tenantId } = given;
-  const { screenings, server: { pathPrefix = '', tokenLifetimeSeconds = 3600 } = {} } = options;
-  const grantTypes = ['client_credentials'];
-  const client = { clientId, tenantId, scopes: [OFFERED_SCOPE], grantTypes, suspended: false };
-  const named = { issuer: authUrl, audience: baseUrl };
-  return {
-    ...{ baseUrl, authUrl, pathPrefix, ...named, tokenLifetimeSeconds },
-    store: createMemoryStore(new Map([[tenantId, screenings]])),
-    tokens: createTokenIssuer(named),
-    clients: {
-      authenticate: async (id, secret) => (id === clientId && secret === clientSecret ? client : undefined),
-    },
-    now: () => clock.now(),
-  };
-}
 
 export interface World {
   readonly clock: Clock;

@@ -1,12 +1,11 @@
 /** The reference service on screenings in memory, whose pages are answered as a simulated server with known figures does. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GENERATED_WINDOW, generateScreenings } from '../../fixtures/dataset/generator.ts';
-import { createTokenIssuer } from '../../reference-server/auth.ts';
 import { errorAnswer, type Handler, listen } from '../../reference-server/http/http.ts';
 import { createService } from '../../reference-server/http/service.ts';
 import { isTokenPath } from '../../reference-server/non-implementations/tools.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { createMemoryStore } from '../../reference-server/store/memory.ts';
+import { memoryParts } from '../../reference-server/store/memory.ts';
 import { type Behaviour, server, type VirtualTarget } from './targets.ts';
 
 export interface SimulatedSettings {
@@ -24,7 +23,6 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     clientId: `simulated-${index}`,
     clientSecret: `simulated-secret-${index}-c0ffee`,
     tenantId: `00000000-0000-4000-8000-${String(index + 1).padStart(12, '0')}`,
-    ...{ scopes: ['screenings.read'], grantTypes: ['client_credentials'], suspended: false },
   }));
   const stored = clients.map(
     ({ tenantId }) => [tenantId, generateScreenings({ tenantId, count: screenings })] as const,
@@ -32,17 +30,8 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
   const counts = { tokens: 0, pages: 0, unauthenticated: 0 };
   const listener = await listen();
   const { origin } = listener;
-  const plain = createService({
-    ...{ baseUrl: origin, authUrl: origin, issuer: origin, audience: origin, pathPrefix: '' },
-    tokenLifetimeSeconds,
-    store: createMemoryStore(new Map(stored)),
-    tokens: createTokenIssuer({ issuer: origin, audience: origin }),
-    clients: {
-      authenticate: async (id, secret) =>
-        clients.find(({ clientId, clientSecret }) => clientId === id && clientSecret === secret),
-    },
-    now: Date.now,
-  });
+  const own = { baseUrl: origin, authUrl: origin, tokenLifetimeSeconds };
+  const plain = createService(memoryParts(new Map(stored), clients, own));
   const served = fault?.wrapHandler?.(plain) ?? plain;
   const targets = new Map<string, VirtualTarget>();
 
@@ -64,9 +53,7 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
     return answer;
   };
   listener.handle(behaving);
-  const [primary, secondTenant] = clients.map(({ clientId, clientSecret, tenantId }) => ({
-    ...{ clientId, clientSecret, tenantId },
-  }));
+  const [primary, secondTenant] = clients;
   return {
     origin,
     port: listener.port,
