@@ -13,7 +13,7 @@ export const options = {
   scenarios: { arrivals: precomputedArrivals(config, due) },
 };
 
-export const setup = (): Promise<SetupData> => runSetup(config, 500);
+export const setup = (): SetupData => runSetup(config, 500);
 
 const start = anywhere(config);
 

@@ -37,7 +37,7 @@ export const options = {
   thresholds: thresholdsOf(name === 'spike' ? AFTER_SPIKE : EVEN),
 };
 
-export const setup = (): Promise<SetupData> => runSetup(config);
+export const setup = (): SetupData => runSetup(config);
 
 // In outage tests, one traversal in four is a poll at the end of the window.
 const pollShare = name === 'poll' ? 1 : config.outages ? 0.25 : 0;

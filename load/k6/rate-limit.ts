@@ -30,7 +30,7 @@ export const options = {
   batchPerHost: 64,
 };
 
-export const setup = (): Promise<SetupData> => runSetup(config);
+export const setup = (): SetupData => runSetup(config);
 
 let emptyPages = 0;
 /** The cheapest page, at another instant each time. */

@@ -36,7 +36,7 @@ export const options = {
   },
 };
 
-export const setup = (): Promise<SetupData> => runSetup(config, 500);
+export const setup = (): SetupData => runSetup(config, 500);
 
 /** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
 function pollWindow({ window }: SetupData, client: Client, leftMs: number): PageRequest {

@@ -92,14 +92,19 @@ export async function prepare(target: Asked, anyWindow?: Window) {
 }
 
 async function findWindow(client: Client, tenantId: string): Promise<Window> {
-  const window = await searchWindow(async (from) => {
-    const url = pageUrl(client.target.baseUrl, tenantId, { from, to: FAR_END, pageSize: 1 });
-    const [first] = (await askPage(client, url)).items;
-    if (first && !first.at) throw new Unreachable('a screening has no valid testTime');
-    return first ? first.testTime : null;
-  });
-  if (!window) throw new Unreachable(`tenant ${tenantId} has no screenings: load tests need some`);
-  return window;
+  const search = searchWindow();
+  let step = search.next();
+  while (!step.done) {
+    const url = pageUrl(client.target.baseUrl, tenantId, { from: step.value, to: FAR_END, pageSize: 1 });
+    const { items } = await askPage(client, url);
+    try {
+      step = search.next(items[0] ? items[0].testTime : null);
+    } catch (error) {
+      throw new Unreachable((error as Error).message);
+    }
+  }
+  if (!step.value) throw new Unreachable(`tenant ${tenantId} has no screenings: load tests need some`);
+  return step.value;
 }
 
 type Item = Key & { readonly testTime: string };

@@ -29,11 +29,11 @@ export function refuseShortcuts(): void {
 }
 
 /** Throws an Error if there is no token or no screening. */
-export async function runSetup(config: LoadConfig, leadMs = 0): Promise<SetupData> {
+export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
   const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
-  const window = config.window ?? (await findWindow(clientOf(config, { tenantIds, tokens }, 0, false)));
+  const window = config.window ?? findWindow(clientOf(config, { tenantIds, tokens }, 0, false));
   return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
 }
 
@@ -57,14 +57,16 @@ function tenantOf(token: string): string {
   return claims.tenant_id;
 }
 
-async function findWindow(client: Client): Promise<Window> {
-  const window = await searchWindow(async (from) => {
-    const { status, response } = client.fetchWithRetries(client.first(from, FAR_END, 1));
+function findWindow(client: Client): Window {
+  const search = searchWindow();
+  let step = search.next();
+  while (!step.done) {
+    const { status, response } = client.fetchWithRetries(client.first(step.value, FAR_END, 1));
     if (status !== 200)
       throw new Error(`no page of the screenings: ${response?.error || `status ${status}`}`);
     const { items = [] } = response!.json() as { items?: { testTime?: string }[] };
-    return items.length === 0 ? null : items[0]!.testTime;
-  });
-  if (!window) throw new Error('the tenant has no screenings: load tests need some');
-  return window;
+    step = search.next(items.length === 0 ? null : items[0]!.testTime);
+  }
+  if (!step.value) throw new Error('the tenant has no screenings: load tests need some');
+  return step.value;
 }

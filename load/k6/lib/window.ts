@@ -12,17 +12,15 @@ export const FAR_END = '2100-01-01T00:00:00Z';
 const PRECISION_MS = 60_000;
 
 /**
- * `firstFrom` returns the testTime of the first screening from an instant on, or null. The first screening is on the
- * first page of all time; the end is found by bisection. Returns undefined without screenings.
+ * Yields an instant and expects the testTime of the first screening from there on, or null. The first screening is on
+ * the first page of all time; the end is found by bisection. Returns undefined without screenings.
  */
-export async function searchWindow(
-  firstFrom: (instant: string) => Promise<unknown>,
-): Promise<Window | undefined> {
+export function* searchWindow(): Generator<string, Window | undefined, unknown> {
   const iso = (ms: number): string => new Date(Math.floor(ms)).toISOString();
   let firstMs: number | undefined;
   let [lowMs, highMs] = [Date.parse(FIRST), Date.parse(FAR_END)];
   for (let fromMs = lowMs; highMs - lowMs > PRECISION_MS; fromMs = Math.floor((lowMs + highMs) / 2)) {
-    const testTime = await firstFrom(iso(fromMs));
+    const testTime = yield iso(fromMs);
     const foundMs = testTime === null ? undefined : msOf(testTime);
     if (Number.isNaN(foundMs)) throw new Error('a screening has no valid testTime');
     firstMs ??= foundMs;
