@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import { temporaryFolder } from '../../engine/files.ts';
+import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report/report.ts';
@@ -18,7 +19,6 @@ import { openStage, type Given, realWorld, type World } from './stage.ts';
 
 export interface Options {
   readonly name: string;
-  readonly kit: ClientReport['kit'];
   readonly only?: readonly string[];
   readonly concurrency: number;
   /** Stops a client that makes no progress for this long; 0: never. */
@@ -74,7 +74,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   ];
   return {
     ...verdictOf(situations),
-    kit: options.kit,
+    kit: { name: KIT_NAME, version: KIT_VERSION },
     selection: options.only && chosen.map(({ name }) => name),
     client: options.name,
     startedAt: startedAt.toISOString(),

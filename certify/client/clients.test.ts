@@ -13,7 +13,6 @@ import { certifyClient, type Options } from './certify-client.ts';
 const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientReport> =>
   certifyClient(smallClient(habits), {
     name: 'a small client',
-    kit: { name: 'kit', version: '0' },
     concurrency: 4,
     pollingMs: 0,
     world: fakeWorld,

@@ -2,7 +2,7 @@
 /** `npm run certify-client`: certifies a client and writes a report. */
 import { join } from 'node:path';
 import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
-import { KIT_NAME, KIT_VERSION, calledFrom } from '../../engine/package.ts';
+import { calledFrom } from '../../engine/package.ts';
 import { prepareDirectory } from '../../engine/files.ts';
 import { writeFiles } from '../render/write.ts';
 import { parseArguments, type Arguments } from './arguments.ts';
@@ -23,7 +23,6 @@ async function main(): Promise<number> {
   await prepareDirectory(reportDir);
   const report = await certifyClient(clientOf(args, reportDir), {
     name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
-    kit: { name: KIT_NAME, version: KIT_VERSION },
     only: args.only,
     // One port serves one situation at a time, and a user may take any time.
     concurrency: args.listen === undefined ? args.concurrency : 1,
