@@ -139,7 +139,6 @@ async function perform(
   };
   recorder.onStorm = () => stop('storm');
   options.signal?.addEventListener('abort', () => stop('interrupted'), { signal: watching.signal });
-  recorder.start();
   if (options.pollingMs > 0) void stopWhenSilent();
   const ended = await client(given, ending.signal, situation.name, world).finally(() => watching.abort());
   return {

@@ -20,7 +20,7 @@ interface ServedPage {
 }
 
 export interface Recorded {
-  /** Milliseconds since the client was started. */
+  /** Milliseconds since the server was started, just before the client. */
   readonly atMs: number;
   /** When the answer was ready, on the same clock; undefined until then. */
   endMs?: number;
@@ -44,13 +44,14 @@ export class Recorder {
   /** When the client last received something new. */
   progressMs = 0;
   onStorm = (): void => {};
-  private startedMs = 0;
+  private readonly startedMs: number;
   private readonly asked = new Map<string, number>();
   private readonly served = new Set<string>();
 
-  constructor(private readonly clock: Clock) {}
+  constructor(private readonly clock: Clock) {
+    this.startedMs = clock.now();
+  }
 
-  /** Milliseconds since the client was started. */
   now(): number {
     return this.clock.now() - this.startedMs;
   }
@@ -75,11 +76,6 @@ export class Recorder {
       }
       return answer;
     };
-  }
-
-  start(): void {
-    this.startedMs = this.clock.now();
-    this.progressMs = 0;
   }
 
   private note(request: ServiceRequest): Recorded {
