@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { enoughVUs } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
-import { K6_OFFLINE, scriptOfKit } from '../run/k6-run.ts';
+import { K6_OFFLINE, writeScript } from '../run/k6-run.ts';
 import { PARALLELISM } from '../run/flags.ts';
 import type { Scenario, Session } from '../run/session.ts';
 import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
@@ -50,7 +50,7 @@ export async function writeKubernetes(
   });
   const name = `screenings-${scenario}-${runId}`;
   const secrets = Object.keys(session.prepared.env);
-  const archive = await makeArchive(session.k6, script, config);
+  const archive = await makeArchive(session.k6, config);
   if (archive.length > MAX_ARCHIVE_BYTES)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
   const configMap = {
@@ -69,13 +69,11 @@ export async function writeKubernetes(
   return Object.keys(files).map((file) => join(directory, file));
 }
 
-async function makeArchive(k6: string, script: string, config: LoadConfig): Promise<Buffer> {
+async function makeArchive(k6: string, config: LoadConfig): Promise<Buffer> {
   await using directory = await temporaryFolder('screenings-load');
-  const configPath = join(directory.path, 'config.json');
   const tar = join(directory.path, 'kit.tar');
-  await writeFile(configPath, JSON.stringify(config));
-  const entry = await scriptOfKit(script, directory.path);
-  await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${configPath}`, '-O', tar, entry], {
+  const { LOAD_CONFIG, path } = await writeScript(config, directory.path);
+  await run(k6, ['archive', '--quiet', '-e', `LOAD_CONFIG=${LOAD_CONFIG}`, '-O', tar, path], {
     // An archive contains the values of `-e`; no secret is passed.
     env: { PATH: process.env['PATH'] ?? '', HOME: directory.path, ...K6_OFFLINE },
     timeout: ARCHIVE_TIMEOUT_MS,

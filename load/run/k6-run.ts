@@ -43,13 +43,15 @@ export const K6_OFFLINE = {
 export const scriptPath = (name: string): string =>
   fileURLToPath(new URL(`../k6/${isOfPages(name) ? 'pages' : name}.ts`, import.meta.url));
 
-/** Writes the script with the kit's summary (by hand k6 shows its own) and returns its path. */
-export async function scriptOfKit(name: string, directory: string): Promise<string> {
-  const path = join(directory, 'script.ts');
+/** Writes the configuration, and its script with the kit's summary (by hand k6 shows its own); returns their paths. */
+export async function writeScript(config: LoadConfig, directory: string) {
+  const [LOAD_CONFIG, path] = [join(directory, 'config.json'), join(directory, 'script.ts')];
+  await writeFile(LOAD_CONFIG, JSON.stringify(config));
   const from = (file: string): string => JSON.stringify(scriptPath(file));
-  const script = `export * from ${from(name)};\nexport { default } from ${from(name)};\n`;
+  const own = from(config.scenario);
+  const script = `export * from ${own};\nexport { default } from ${own};\n`;
   await writeFile(path, `${script}export { handleSummary } from ${from('lib/summary')};\n`);
-  return path;
+  return { LOAD_CONFIG, path };
 }
 
 /** Time for k6 to write its results after an interrupt. */
@@ -72,15 +74,13 @@ const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
 export async function runK6(options: K6Options) {
   const { k6, config, env, outputs = [], signal, ca, judge, progress } = options;
   await using directory = await temporaryFolder('screenings-load');
-  const LOAD_CONFIG = join(directory.path, 'config.json');
   const SUMMARY = join(directory.path, 'summary.json');
-  await writeFile(LOAD_CONFIG, JSON.stringify(config));
+  const { LOAD_CONFIG, path } = await writeScript(config, directory.path);
   if (ca !== undefined) await writeFile(join(directory.path, 'ca.pem'), ca);
   const { SSL_CERT_DIR = CERTIFICATE_DIRECTORIES } = process.env;
   const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
-  const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs];
-  args.push(await scriptOfKit(config.scenario, directory.path));
+  const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, path];
   const variables = { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
   const child = spawnGuarded(k6, args, { env: variables });
   child.stdout.resume();

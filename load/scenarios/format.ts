@@ -5,7 +5,6 @@ import { ascending, quantile } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 import { VoidRun } from '../run/session.ts';
 
-export { number };
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;
 
 export function quantiles(valuesMs: readonly number[]): string {

@@ -12,7 +12,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { LoadResult } from '../result.ts';
 import { PROBE } from '../run/flags.ts';
 import { type Scenario, type Session, VoidRun } from '../run/session.ts';
-import { number } from './format.ts';
+import { number } from '../../certify/render/results.ts';
 
 export const rateLimit: Scenario = {
   about: 'the kind of rate limiter, its limit, window and burst',

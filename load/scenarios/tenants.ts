@@ -5,7 +5,8 @@ import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import { SEARCH } from '../run/flags.ts';
 import type { ArrivalsRun, Scenario, Session } from '../run/session.ts';
 import { type Searching, searchRate } from './capacity.ts';
-import { between, confirmation, number, predictionText } from './format.ts';
+import { number } from '../../certify/render/results.ts';
+import { between, confirmation, predictionText } from './format.ts';
 
 export const tenants: Scenario = {
   about: 'the number of tenants that the target carries: polls, back-fills and token requests together',
