@@ -30,18 +30,34 @@ async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
       { client: 'secondTenant' },
     );
   await emptyFirst(kit, primary, second);
+  await afterForeignTie(kit, primary, second);
   return [primary, second];
+}
+
+/** The last screening at an instant at which the other tenant has none. */
+function lastAlone(walked: Walk, other: Walk): OrderedItem | undefined {
+  const taken = new Set(other.items.map(({ at }) => formatInstant(at)));
+  return walked.items.findLast(({ at }) => !taken.has(formatInstant(at)) && isMovable(at));
 }
 
 /** Requests an instant at which only primary has screenings: an empty answer that is cached without the tenant, or without from_id, would be served to primary. */
 async function emptyFirst(kit: Kit, primary: Walk, second: Walk): Promise<void> {
-  const taken = new Set(second.items.map(({ at }) => formatInstant(at)));
-  const last = primary.items.findLast(({ at }) => !taken.has(formatInstant(at)));
-  if (!last || !isMovable(last.at)) return;
+  const last = lastAlone(primary, second);
+  if (!last) return;
   const query = { from: formatInstant(last.at), to: formatInstant(shift(last.at, 1n, 6)), pageSize: 50 };
   await kit.ask(query, { client: 'secondTenant' });
   await kit.ask({ ...query, fromId: last.id });
   await kit.ask(query);
+}
+
+/** A cursor may select the rest of its tie by another condition than what follows, and there without the tenant. */
+async function afterForeignTie(kit: Kit, primary: Walk, second: Walk): Promise<void> {
+  const foreign = lastAlone(second, primary);
+  if (!foreign) return;
+  const query = { from: formatInstant(foreign.at), to: formatInstant(shift(foreign.at, 3n, 0)), fromId: 0n };
+  const page = await kit.ask(query);
+  const own = (await kit.tenantOf()).toLowerCase();
+  kit.check('4.2-r3-one-tenant', page, onlyOf(own), 'a cursor at an instant of the second tenant');
 }
 
 /** Counts the screenings of `second` that equal one of `primary` in everything but `tenantId`. */

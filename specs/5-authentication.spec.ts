@@ -15,7 +15,10 @@ import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
 /** Places other than the Authorization header, where no token may be accepted (rule 1). */
-const HEADERS = ['x-access-token', 'x-auth-token', 'x-authorization', 'x-api-key', 'x-jwt-assertion'];
+const HEADERS = [
+  ...['x-access-token', 'x-auth-token', 'x-authorization', 'x-api-key', 'x-jwt-assertion'],
+  ...['token', 'x-token', 'x-jwt-token', 'access-token', 'authentication'],
+];
 /** Meant for a proxy (RFC 9110, 11.7.2): undici sends none of a request through a proxy of the environment. */
 const PROXY_HEADER = 'proxy-authorization';
 const COOKIES = ['access_token', 'token', 'jwt', 'auth_token', 'authorization', 'session'];
@@ -127,8 +130,9 @@ test(
   about('5-garbage', { needs: 'page', access: 'reads' }),
   async ({ kit }) => {
     const nothing = encodePart(null);
+    const tenantId = await kit.tenantOf();
     for (const text of [
-      ...['garbage', 'a.b.c', '..', 'null', encodePart({ tenant_id: await kit.tenantOf() })],
+      ...['garbage', 'a.b.c', '..', 'null', tenantId, encodePart({ tenant_id: tenantId })],
       `${nothing}.${nothing}.${nothing}`,
       // An encrypted token has five parts.
       `${encodePart({ alg: 'dir', enc: 'A256GCM' })}..a.b.c`,

@@ -27,6 +27,7 @@ import {
   UNKNOWN_TENANT,
   EMPTY_WINDOW,
 } from '../engine/run/rules/raw-request.ts';
+import { bearerHeader } from '../engine/run/rules/unauthenticated.ts';
 import { basic, replaced } from '../engine/run/rules/wrong-credentials.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { Untested } from '../engine/errors.ts';
@@ -106,6 +107,10 @@ test(
         kit.check('5-forbidden', exchange, refused(kit, ...accepted), client);
       }
     }
+    // A gateway may compare tenants after the usual spelling of the scheme alone.
+    const bearer = bearerHeader(`bearer ${(await kit.token()).text}`, 'bearer $TOKEN');
+    const small = await kit.send(kit.request(other, EMPTY_WINDOW, bearer));
+    kit.check('5-forbidden', small, notServed('403 forbidden'), 'the scheme in lower case');
     if (!later.secondTenant.hasCursor) return;
     // The cursor of another tenant on the own path.
     const request = kit.request(own, later.secondTenant.query, 'primary');

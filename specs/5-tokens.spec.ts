@@ -11,7 +11,6 @@ import {
   withLetter,
   withMembers,
   type TokenPart,
-  type TokenParts,
 } from '../engine/client/altered-token.ts';
 import type { Authorization, Exchange } from '../engine/client/exchange.ts';
 import { integerOf, member } from '../engine/client/json.ts';
@@ -62,7 +61,7 @@ function alteredBearers(token: string): Authorization[] {
   const exp = Number(integerOf(member(claimsOf(token), 'exp')) ?? 0n);
   const none = constantPart('');
   const unsigned = (alg: string): TokenPart => withMembers(head, { alg });
-  const altered: [label: string, ...parts: TokenParts][] = [
+  const altered: [label: string, ...parts: TokenPart[]][] = [
     ['payload altered: exp a day later', head, withMembers(payload, { exp: exp + 86_400 }), signature],
     ['payload altered: another sub', head, withMembers(payload, { sub: 'somebody-else' }), signature],
     ...otherClaims(token).map(([name, value]): (typeof altered)[number] => [
@@ -83,6 +82,7 @@ function alteredBearers(token: string): Authorization[] {
     ['a part before the header', constantPart(`kit.${head.text}`), payload, signature],
     ['signature cut short', head, payload, cutTo(signature, signature.text.length >> 1)],
     ['signature removed', head, payload, none],
+    ['signature removed, and the dot before it', head, payload],
     ['signature of zeros', head, payload, constantPart('A'.repeat(signature.text.length))],
     ['alg: ES256, signature of zeros', withMembers(head, { alg: 'ES256' }), payload, ES256_ZEROS],
     ['alg: none, no signature', unsigned('none'), payload, none],
@@ -94,9 +94,16 @@ function alteredBearers(token: string): Authorization[] {
     ['an unknown alg, the old signature', withMembers(head, { alg: 'XS256' }), payload, signature],
     ['alg: HS256, the old signature', withMembers(head, { alg: 'HS256', kid: 'kit' }), payload, signature],
   ];
-  return altered
+  const bearers = altered
     .filter(([, ...parts]) => parts.map(({ text }) => text).join('.') !== token)
     .map(([label, ...parts]) => ({ ...bearerOf(parts, label), isAlone: label === OTHER_CASE }));
+  // A gateway that compares the scheme with its capital may let what it does not know pass.
+  const small = bearerOf(
+    withAlteredSignature([head, payload, signature]),
+    'signature altered in its middle',
+    'bearer',
+  );
+  return [...bearers, small];
 }
 
 /** There is no refresh token (rule 5): only the client's secret yields a new token. */

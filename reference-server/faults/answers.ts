@@ -1,5 +1,5 @@
 /** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
@@ -21,7 +21,7 @@ import { authorizationOf } from './bearer.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { fieldOf } from './forms.ts';
 
-const { fails, failsFull } = theme([...PAGES, '6-same-object']);
+const { fails, failsFull, failsLater } = theme([...PAGES, '6-same-object']);
 
 const inLatin1 = (text: string): Buffer =>
   Buffer.from(
@@ -80,6 +80,17 @@ export const answered: readonly Fault[] = [
     'compressed pages of more than 32 kB are truncated': onPages((page, _, request) =>
       acceptsGzip(request) ? gzipped(page, String(page.body).length > 32_768 ? 20 : 0) : page,
     ),
+  }),
+  ...failsLater({ '4.2-repeatable': /the same page for Accept-Encoding: br/ })({
+    'pages of more than 32 kB are truncated in br': onPages((page, _, { headers }) => {
+      const body = String(page.body);
+      if (body.length <= 32_768 || !headers['accept-encoding']?.includes('br')) return page;
+      return withHeader(
+        { ...page, body: brotliCompressSync(body).subarray(0, -20) },
+        'content-encoding',
+        'br',
+      );
+    }),
   }),
   ...fails({ '2.4-items': /items: an array/ })({
     'a cache serves what it compressed to clients that accept no gzip': middleware(() => {

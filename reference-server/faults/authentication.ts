@@ -49,6 +49,9 @@ const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]
 const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
   authorized((value) => value.replace(spelling, usual));
 
+const isAfterSmallBearer = (request: ServiceRequest): boolean =>
+  authorizationOf(request).startsWith('bearer ');
+
 const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
 
 export const authentication: readonly Fault[] = [
@@ -57,6 +60,7 @@ export const authentication: readonly Fault[] = [
     'accepts a token in X-Forwarded-Access-Token': tokenFrom(
       ({ headers }) => headers['x-forwarded-access-token'],
     ),
+    'accepts a token in the header Token': tokenFrom(({ headers }) => headers['token']),
     'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*403/ })({
@@ -103,6 +107,7 @@ export const authentication: readonly Fault[] = [
     'accepts the token "test" of the developers': onHeader(/^Bearer test$/, emptyPage),
     'accepts a client_id as a bearer': onHeader(/^Bearer primary-client$/, emptyPage),
     'accepts a client_secret as a bearer': secretAsBearer(),
+    'accepts a tenantId as a bearer': onHeader(/^Bearer [\da-f-]{36}$/i, emptyPage),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'decodes claims without verifying the signature': verifying(() => async (token, nowSeconds) => {
@@ -120,6 +125,17 @@ export const authentication: readonly Fault[] = [
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
     'verifies the first three parts of a token with more': verifying(
       () => (token, nowSeconds, real) => real(token.split('.').slice(0, 3).join('.'), nowSeconds),
+    ),
+    'does not verify a token of two parts': trusted((token) => token.split('.').length === 2),
+    // A gateway that compares the scheme with its capital lets the request pass.
+    'does not verify a token after bearer in lower case': accepting(
+      'unauthenticated',
+      (_, request) => isAfterSmallBearer(request) && payloadOf(authorizationOf(request)) !== undefined,
+    ),
+  }),
+  ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
+    'does not compare the tenant after bearer in lower case': accepting('forbidden', (_, request) =>
+      isAfterSmallBearer(request),
     ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({

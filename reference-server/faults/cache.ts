@@ -65,6 +65,12 @@ export const cached: readonly Fault[] = [
       `${path} ${query}`.replace(/(?<=(from|to)=[^&]*)(Z|(%2B|-)\d\d%3A\d\d)(?=&|$)/gi, ''),
     ),
   }),
+  ...fails({ '4.2-window': /only items in \[/, '4.2-offsets': /not item/ })({
+    'a cache key whose times have only letters and digits': cache((path, query) => {
+      for (const name of ['from', 'to']) query.set(name, (query.get(name) ?? '').replace(/\W/g, ''));
+      return `${path} ${query}`;
+    }),
+  }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
     'a cache before authentication': cache((path, query) => `${path} ${query}`, { isGuarded: false }),
   }),

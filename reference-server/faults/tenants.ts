@@ -1,6 +1,6 @@
 /** Section 5: faults in the separation of tenants. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sayInstant } from '../../engine/data/instant.ts';
+import { compareInstants, instant, sayInstant } from '../../engine/data/instant.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { PageQuery, StoredPage, TokenClaims } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -22,6 +22,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { authenticatedByBasic, fieldOf } from './forms.ts';
+import { merged } from './rows.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
@@ -82,6 +83,15 @@ export const tenants: readonly Fault[] = [
     }),
   }),
   ...failsFull({ '4.2-r3-one-tenant': /only screenings of/ })({
+    // Both sides of an `or`: the ties of the cursor are those of every tenant. The tenants share no instant here.
+    'ties of the cursor are selected without their tenant': storedPages(() => async (query, ask) => {
+      const { fromId, ...window } = query;
+      const isAt = ({ items: [item] }: StoredPage): boolean =>
+        item !== undefined && compareInstants(instant(item.testTime), query.from) === 0;
+      if (fromId === undefined || isAt(await ask({ ...window, pageSize: 1 }))) return ask(query);
+      const foreign = await ask({ ...query, tenantId: TENANTS.secondTenant, pageSize: 1 });
+      return merged(query, ask, isAt(foreign) ? foreign.items : []);
+    }),
     "a page after a cursor holds the other tenant's screening": withoutDatasets(
       foreignScreening(false, ({ fromId }) => fromId !== undefined),
     ),
