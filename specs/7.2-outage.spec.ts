@@ -12,14 +12,13 @@ import { compareKeys, type Key, type OracleItem } from '../engine/data/oracle.ts
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { isGoneSince, untilReplicasShow } from '../engine/run/state/context.ts';
+import { stillThereLater, untilReplicasShow } from '../engine/run/state/context.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
-import { areErased } from '../engine/run/walk/walk.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -143,11 +142,7 @@ const NONE: ReadonlySet<bigint> = new Set();
  * replica may lag. They were deleted meanwhile.
  */
 async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[]): Promise<boolean> {
-  const { authorization: by } = page.request;
-  const client = by.kind === 'client' ? by.client : 'primary';
-  const isNowhere = (): Promise<boolean> => areErased(kit, lost, client, { provoked: true });
-  if (endsEmpty(page) || lost.length === 0 || (await kit.oracle(client)).authoritative) return false;
-  return isGoneSince(kit, page, isNowhere);
+  return !endsEmpty(page) && lost.length > 0 && (await stillThereLater(kit, page, lost)).length === 0;
 }
 
 // -- the probes ----------------------------------------------------------------------------------
