@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
 import { compareKeys, type Key } from '../engine/data/oracle.ts';
-import { missingFrom } from '../engine/checks/coverage.ts';
+import { displacedOn, missingFrom } from '../engine/checks/coverage.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isTrusted } from '../engine/checks/next.ts';
@@ -206,7 +206,10 @@ export async function violationOf(
   let fetched = fetcher(kit, client);
   let received = await law(fetched.fetchPage);
   const { oracleOf } = kit.knowledge;
-  const lacks = (page: Exchange): readonly Key[] => missingFrom(page, oracleOf);
+  const lacks = (page: Exchange): readonly Key[] => [
+    ...missingFrom(page, oracleOf),
+    ...displacedOn(page, oracleOf),
+  ];
   // An item that arrived or was deleted during the walk breaks no law: repeat with only the items known by now.
   if (received !== undefined && client !== 'scratch' && !(await kit.oracle(client)).authoritative) {
     await stillThere(kit, fetched.last()!, [...new Set(fetched.pages.flatMap(lacks))]);

@@ -7,7 +7,7 @@ import { isServerFailure } from '../../client/failures.ts';
 import { orderedItems, pageOf, parseQuery } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
-import { COVERAGE, lacksFormer, missingFrom } from '../../checks/coverage.ts';
+import { COVERAGE, displacedOn, lacksFormer, missingFrom } from '../../checks/coverage.ts';
 import type { MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
 import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
@@ -172,7 +172,8 @@ async function dataMoved({ cause, judge }: Finding, latest: Exchange, run: RunCo
   const { oracleOf } = run.knowledge;
   const certain = missingFrom(latest, oracleOf);
   // Includes items next to an edge that the observers leave open, because a check may have requested exactly such an item.
-  const lost = certain.length > 0 ? certain : missingFrom(latest, oracleOf, () => true);
+  const missing = certain.length > 0 ? certain : missingFrom(latest, oracleOf, () => true);
+  const lost = [...missing, ...displacedOn(latest, oracleOf)];
   if ((await stillThereLater(run, latest, lost)).length > 0) return false;
   // Observers expect what is known, other checks what was known when they began.
   return cause === 'observed'
