@@ -3,12 +3,13 @@ import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
 import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
 import { compareKeys, type Key } from '../engine/data/oracle.ts';
-import { missingFrom } from '../engine/checks/coverage.ts';
+import { displacedOn, missingFrom } from '../engine/checks/coverage.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
 import { isAmong, returnedAs, sayItem } from '../engine/checks/page.ts';
+import { stillThere } from '../engine/run/state/context.ts';
 import { pagesAtMost } from '../engine/run/walk/walk.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
 import { quote, targetOptions, tokenVariable } from '../engine/run/evidence/evidence.ts';
@@ -114,7 +115,10 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
         cause: title,
         mismatch: violation.mismatch,
         exchange: violation.exchange,
-        again: async () => (await again())?.mismatch,
+        again: async () => {
+          const repeated = await again();
+          return repeated && { ...repeated.mismatch, exchange: repeated.exchange };
+        },
         needsAgain,
         counterexample: {
           law: title,
@@ -201,20 +205,25 @@ export async function violationOf(
 ): Promise<Violation | undefined> {
   let fetched = fetcher(kit, client);
   let received = await law(fetched.fetchPage);
-  // An item that arrived during the walk breaks no law: repeat with only the items known by now.
+  const { oracleOf } = kit.knowledge;
+  const lacks = (page: Exchange): readonly Key[] => [
+    ...missingFrom(page, oracleOf),
+    ...displacedOn(page, oracleOf),
+  ];
+  // An item that arrived or was deleted during the walk breaks no law: repeat with only the items known by now.
   if (received !== undefined && client !== 'scratch' && !(await kit.oracle(client)).authoritative) {
+    await stillThere(kit, fetched.last()!, [...new Set(fetched.pages.flatMap(lacks))]);
     const { knownBefore } = await kit.oracle(client);
     fetched = fetcher(kit, client, Math.min(knownBefore, kit.client.requests));
     received = await law(fetched.fetchPage);
   }
   const { last, first, walked, pages } = fetched;
-  const { oracleOf } = kit.knowledge;
   return received === undefined
     ? undefined
     : {
         mismatch: { expected, received, picture: pictureOfWalk(walked()) },
         // The first page that lacks a known screening shows whether it was deleted meanwhile.
-        exchange: pages.find((page) => missingFrom(page, oracleOf).length > 0) ?? last(),
+        exchange: pages.find((page) => lacks(page).length > 0) ?? last(),
         firstUrl: first(),
         client,
       };

@@ -6,20 +6,19 @@ import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { bearerOf, partsOf, withAlteredSignature } from '../engine/client/altered-token.ts';
 import { isUnread, type Authorization, type Exchange, type RequestOut } from '../engine/client/exchange.ts';
-import { endsEmpty, orderedItems, pageOf, SOME_WINDOW } from '../engine/client/page.ts';
+import { endsEmpty, orderedItems, pageOf, shows, SOME_WINDOW } from '../engine/client/page.ts';
 import { readToken, type Token } from '../engine/client/token.ts';
 import { compareKeys, type Key, type OracleItem } from '../engine/data/oracle.ts';
 import { SupplyUnusable, Untested, unlessUntested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { isGoneSince, untilReplicasShow } from '../engine/run/state/context.ts';
+import { stillThereLater, untilReplicasShow } from '../engine/run/state/context.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { withParameter } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
-import { areErased } from '../engine/run/walk/walk.ts';
 
 /** The time within which the server must notice the fault, and recover from it. */
 const LAG_MS = 30_000;
@@ -32,8 +31,8 @@ const MOST_UNREAD = 2;
 /** A mismatch counts immediately; a `not yet` becomes one if it has not changed within the lag. */
 type Verdict = 'right' | 'as before' | 'not yet' | Mismatch;
 
-/** `deleted`: screenings that were deleted since the earlier page, which this one need not show. */
-type JudgeOutage = (exchange: Exchange, deleted?: ReadonlySet<bigint>) => Verdict;
+/** `deleted`: screenings that were deleted since the fault began, which a page need not show. */
+type JudgeOutage = (exchange: Exchange, deleted: ReadonlySet<bigint>) => Verdict;
 
 /** One request that is sent after the fault, and during it if `during` judges the answer. */
 interface Probe {
@@ -54,12 +53,13 @@ async function checkFailingServer(kit: Kit): Promise<void> {
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
   await untilReplicasShow(kit, kit.knowledge.newAtMs.at(-1) ?? 0);
+  const deleted = new Set<bigint>();
   let unanswered: Untested | undefined;
   try {
     await fault.start().catch((error: Error) => {
       throw new SupplyUnusable(`fault.start: ${error.message}`);
     });
-    unanswered = await whileFailing(kit, probes);
+    unanswered = await whileFailing(kit, probes, deleted);
   } catch (error) {
     if (!(error instanceof Untested) || error instanceof SupplyUnusable) throw error;
     unanswered = error;
@@ -70,17 +70,21 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   }
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   for (const { after, afterExpected, ...probe } of probes)
-    await sendUntilSettled(kit, probe, afterExpected, after, untilMs);
+    await sendUntilSettled(kit, probe, afterExpected, after, untilMs, deleted);
   if (unanswered) throw unanswered;
 }
 
 /** Returns why the outage could not be tested, if it could not. */
-async function whileFailing(kit: Kit, probes: readonly Probe[]): Promise<SupplyUnusable | undefined> {
+async function whileFailing(
+  kit: Kit,
+  probes: readonly Probe[],
+  deleted: Set<bigint>,
+): Promise<SupplyUnusable | undefined> {
   const untilMs = kit.clock.now() + kit.pollingMs(LAG_MS);
   const verdicts: Verdict[] = [];
   for (const { during, duringExpected = '', ...probe } of probes) {
     if (!during) continue;
-    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs));
+    verdicts.push(await sendUntilSettled(kit, probe, duringExpected, during, untilMs, deleted));
     // If the server fails in the wrong way, its other answers belong to the same failure.
     if (verdicts[0] !== 'right' && verdicts[0] !== 'as before') return undefined;
   }
@@ -98,6 +102,7 @@ async function sendUntilSettled(
   expected: string,
   judge: JudgeOutage,
   untilMs: number,
+  deleted: Set<bigint>,
 ): Promise<Verdict> {
   for (let unread = 0; ;) {
     const isLast = kit.clock.now() > untilMs;
@@ -113,16 +118,19 @@ async function sendUntilSettled(
       throw new Untested(
         `${name}: ${exchange.transportError!.message}${unread > 1 ? `, ${unread} times` : ''}; raise --timeout to wait longer`,
       );
-    let verdict: Verdict = isUnread(exchange) ? 'not yet' : judge(exchange);
+    let verdict: Verdict = isUnread(exchange) ? 'not yet' : judge(exchange, deleted);
     const cause = `${name}: ${expected}`;
     const lost = isServing ? missingFrom(exchange, kit.knowledge.oracleOf) : [];
     if (typeof verdict === 'object' && (await areDeleted(kit, exchange, lost))) {
       const mismatch = verdict;
       // An outage may hide screenings on every page: confirmation looks for them after it.
-      const again = async (): Promise<Mismatch | undefined> =>
-        (await areDeleted(kit, exchange, lost)) ? undefined : mismatch;
+      const again = async (): Promise<Mismatch | undefined> => {
+        const after = await kit.client.send(exchange.request);
+        return lost.some((item) => shows(after, item)) ? mismatch : undefined;
+      };
       kit.fail({ id, cause, mismatch, exchange, again, needsAgain: true });
-      verdict = judge(exchange, new Set(lost.map((item) => item.id)));
+      for (const item of lost) deleted.add(item.id);
+      verdict = judge(exchange, deleted);
     }
     const isOver = typeof verdict === 'object' || (isLast && verdict === 'not yet');
     if (verdict !== 'as before') kit.ledger.check(id);
@@ -136,18 +144,12 @@ async function sendUntilSettled(
   }
 }
 
-const NONE: ReadonlySet<bigint> = new Set();
-
 /**
  * Without a dataset: whether screenings that a page lacks are nowhere else either, or are soon nowhere else, as a
  * replica may lag. They were deleted meanwhile.
  */
 async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[]): Promise<boolean> {
-  const { authorization: by } = page.request;
-  const client = by.kind === 'client' ? by.client : 'primary';
-  const isNowhere = (): Promise<boolean> => areErased(kit, lost, client, { provoked: true });
-  if (endsEmpty(page) || lost.length === 0 || (await kit.oracle(client)).authoritative) return false;
-  return isGoneSince(kit, page, isNowhere);
+  return !endsEmpty(page) && lost.length > 0 && (await stillThereLater(kit, page, lost)).length === 0;
 }
 
 // -- the probes ----------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   return [
     {
       ...page200('a page', first, page),
-      during: (exchange, deleted = NONE) =>
+      during: (exchange, deleted) =>
         isFailure(exchange)
           ? 'right'
           : (endsTraversal('a page', exchange, first, deleted) ??
@@ -283,7 +285,7 @@ async function otherPages(kit: Kit, query: string): Promise<[name: string, befor
 
 const served =
   (name: string, before: Exchange): JudgeOutage =>
-  (exchange, deleted = NONE) =>
+  (exchange, deleted) =>
     endsTraversal(name, exchange, before, deleted) ?? (exchange.status === 200 ? 'right' : 'not yet');
 
 /** The mismatch if a client loses screenings: the answer ends the traversal early, or lacks an item of the earlier page. */

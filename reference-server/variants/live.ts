@@ -153,21 +153,25 @@ function retaining(): ServerOptions {
 }
 
 const CORRECTED_AFTER_MS = 1_500;
+const CORRECTED = 30;
 
-/** Corrects the testTime of one screening, once, because a device's clock was wrong. */
-function correcting(): ServerOptions {
+/** Corrects the testTimes of some screenings, once, because a device's clock was wrong; they are absent for some time. */
+function correcting(absentMs = 0): ServerOptions {
   return storedPages(() => {
     const since = Date.now();
-    let corrected: StoredScreening | undefined;
+    let corrected: readonly StoredScreening[] | undefined;
     return async (query, ask) => {
       if (query.tenantId !== TENANTS.primary || Date.now() - since < CORRECTED_AFTER_MS) return ask(query);
       if (!corrected) {
         const { items } = await ask({ ...EVERYTHING, tenantId: query.tenantId, pageSize: 100 });
-        const item = items.at(-1)!;
-        corrected = retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0)));
+        corrected = items
+          .slice(-CORRECTED)
+          .map((item) => retimed(item, formatInstant(shift(instant(item.testTime), 4_711n, 0))));
       }
-      const { id } = corrected;
-      return merged(query, ask, [corrected], (item) => item.id === id);
+      const ids = new Set(corrected.map(({ id }) => id));
+      const isBack = Date.now() - since >= CORRECTED_AFTER_MS + absentMs;
+      const askBeyond: typeof ask = (all) => ask({ ...all, pageSize: all.pageSize + CORRECTED });
+      return merged(query, askBeyond, isBack ? corrected : [], (item) => ids.has(item.id));
     };
   });
 }
@@ -214,7 +218,8 @@ export const LIVE: readonly Variant[] = [
   live('a screening arrives late every 2 s', withAdded(arrivals(2_000, longAgo))),
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
-  live('the testTime of a screening is corrected once', correcting()),
+  live('the testTimes of thirty screenings are corrected once', correcting()),
+  live('thirty screenings are deleted, and stored 0.7 s later with other testTimes', correcting(700)),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
   live(
     'a retention period deletes the oldest screening every 200 ms, 0.8 s later on one of two replicas',

@@ -4,22 +4,21 @@
  */
 import { endedAtMs, isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
-import { isPage, orderedItems, pageOf, parseQuery, shows } from '../../client/page.ts';
+import { orderedItems, pageOf, parseQuery } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
-import { COVERAGE, missingFrom } from '../../checks/coverage.ts';
+import { COVERAGE, displacedOn, lacksFormer, missingFrom } from '../../checks/coverage.ts';
+import type { MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
 import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
-import { isGoneSince, LONGEST_LAG_MS, untilReplicasShow, type RunContext } from '../state/context.ts';
+import { LONGEST_LAG_MS, stillThereLater, untilReplicasShow, type RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
 
 type Settle = (exchange: Exchange | undefined) => Promise<void>;
 
 const CONFIRMATIONS = 2;
-/** The number of missing screenings that are looked up where they were first seen. */
-const WITNESSES = 3;
 
 /** Requirements under which a server failure is reported. */
 const SERVER_FAILURES: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '7.2-body', '7.2-server-error'];
@@ -33,9 +32,9 @@ const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTIO
 /** Differences that a deleted screening explains. */
 const mayHaveMoved = (id: RequirementId): boolean => mayLag(id) && id !== '4.2-repeatable';
 
-/** Whether a screening appeared that an earlier answer for its range did not have, or moved, during the run. */
-const dataChanges = ({ knowledge: { pages, oracleOf, hasCorrections } }: RunContext): boolean =>
-  hasCorrections ||
+/** Whether a screening appeared that an earlier answer for its range did not have, moved, or was deleted, during the run. */
+const dataChanges = ({ knowledge: { pages, oracleOf, hasChanges } }: RunContext): boolean =>
+  hasChanges ||
   pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
 
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
@@ -107,32 +106,36 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
   // Plain repetition without backoff shows whether a failure recurs.
   const keep5xx = exchange !== undefined && isServerFailure(exchange);
-  const ask =
+  const ask: (() => Promise<MismatchWithEvidence | undefined>) | undefined =
     again ??
     (exchange && judge
       ? async () => {
           const repeated = await run.client.send(exchange.request, { keep5xx, isExclusive: keep5xx });
           if (exchange.status === 429 && repeated.status !== 429)
             throw new Untested('the rate limit admits requests again');
-          return judge(repeated);
+          const mismatch = judge(repeated);
+          return mismatch && { ...mismatch, exchange: repeated };
         }
       : undefined);
   if (!ask) return finding;
   let seen = 1;
   let sent = 1;
+  let latest = exchange;
   try {
     const maySettle = mayLag(finding.id) && isBare(exchange, run);
     if (maySettle) await settle(exchange);
     for (let i = 0; i < CONFIRMATIONS; i++) {
       const mismatch = await ask();
       sent++;
-      if (mismatch) seen++;
+      if (!mismatch) continue;
+      seen++;
+      latest = mismatch.exchange ?? latest;
     }
     if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(run)))))
       return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
-    if (exchange && mayHaveMoved(finding.id) && (await dataMoved(exchange, seen, run))) return undefined;
+    if (latest && mayHaveMoved(finding.id) && (await dataMoved(finding, latest, run))) return undefined;
   } catch (error) {
     if (!(error instanceof Untested)) {
       return { ...finding, confirmed: `not sent again: ${wentWrong(error)}` };
@@ -161,27 +164,19 @@ function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): bool
 }
 
 /**
- * Without a dataset, screenings may arrive or disappear during the run: a page that lacks a screening is wrong only
- * if the screening existed before and is still where it was first seen. Another replica may show a deleted one longer.
+ * Without a dataset, screenings may arrive, move or disappear during the run: an answer that lacks some is wrong only if
+ * one of them existed before it and still exists. The latest answer decides, because other screenings may be missing
+ * there than from the first.
  */
-async function dataMoved(exchange: Exchange, seen: number, run: RunContext): Promise<boolean> {
-  const { client, knowledge } = run;
-  const { oracleOf } = knowledge;
-  const query = isPage(exchange) ? parseQuery(exchange.request.url) : undefined;
-  const known = query && oracleOf(query.tenantId);
-  if (!known || known.authoritative) return false;
-  const certain = missingFrom(exchange, oracleOf);
+async function dataMoved({ cause, judge }: Finding, latest: Exchange, run: RunContext): Promise<boolean> {
+  const { oracleOf } = run.knowledge;
+  const certain = missingFrom(latest, oracleOf);
   // Includes items next to an edge that the observers leave open, because a check may have requested exactly such an item.
-  const lost = certain.length > 0 ? certain : missingFrom(exchange, oracleOf, () => true);
-  if (lost.length === 0) return false;
-  const areGone = async (): Promise<boolean> => {
-    for (const item of lost.slice(0, WITNESSES)) {
-      if (!item.witness) return false;
-      const witness = await client.send({ ...exchange.request, url: item.witness });
-      const still = shows(witness, item);
-      if (still && (item.firstSeen < exchange.seq || seen > 1)) return false;
-    }
-    return true;
-  };
-  return isGoneSince(run, exchange, areGone);
+  const missing = certain.length > 0 ? certain : missingFrom(latest, oracleOf, () => true);
+  const lost = [...missing, ...displacedOn(latest, oracleOf)];
+  if ((await stillThereLater(run, latest, lost)).length > 0) return false;
+  // Observers expect what is known, other checks what was known when they began.
+  return cause === 'observed'
+    ? judge !== undefined && judge(latest) === undefined
+    : lost.length > 0 || lacksFormer(latest, oracleOf);
 }

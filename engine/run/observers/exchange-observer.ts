@@ -5,16 +5,16 @@ import type { Exchange } from '../../client/exchange.ts';
 import { formEncode } from '../../client/transport.ts';
 import { answerObservers } from '../../checks/answers.ts';
 import { coverageObservers, mayLack } from '../../checks/coverage.ts';
-import { shows } from '../../client/page.ts';
+import { withoutTraversal } from '../../client/page.ts';
 import { answered200, errorObservers } from '../../checks/errors.ts';
-import type { Judge, Observer } from '../../checks/mismatch.ts';
+import type { Judge, Mismatch, Observer } from '../../checks/mismatch.ts';
 import { nextObservers } from '../../checks/next.ts';
 import { pageObservers, sayItem } from '../../checks/page.ts';
 import { tokenObservers } from '../../checks/token.ts';
 import { compareInstants, sayInstant } from '../../data/instant.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { RunContext } from '../state/context.ts';
-import { differentObjects, shownItems, type Outside, type Shown } from '../state/knowledge.ts';
+import { Knowledge, shownItems, type Outside, type Shown } from '../state/knowledge.ts';
 import { observeToken } from './valid-token.ts';
 
 /** Set during confirmation, whose requests are not counted again. Shared, because each AsyncLocalStorage slows every promise. */
@@ -125,7 +125,7 @@ export class ExchangeObserver {
     );
   }
 
-  /** A testTime may be corrected: then repeating the earlier request no longer shows the old one, and this one recurs. */
+  /** A testTime may be corrected: then the screening is no longer at both instants. */
   private observeIds(exchange: Exchange, items: number): void {
     if (items === 0) return;
     const { client, knowledge, ledger } = this.run;
@@ -133,14 +133,10 @@ export class ExchangeObserver {
     const moved = knowledge.movedId(exchange);
     if (!moved) return;
     const { item, before, ...mismatch } = moved;
-    const isCorrected = async ({ url, at }: Shown): Promise<boolean> => {
-      const now = await client.send({ ...exchange.request, url });
-      return (
-        !shows(now, { id: item.id, at }) &&
-        shows(await client.send(exchange.request), item) &&
-        knowledge.correct(exchange, item, now)
-      );
-    };
+    const now = (url: string): Promise<Exchange> =>
+      client.send({ ...exchange.request, url: withoutTraversal(url), traversalSeq: undefined });
+    const isCorrected = async (before: Shown): Promise<boolean> =>
+      knowledge.correct(exchange, item, before, await now(exchange.request.url), await now(before.url));
     ledger.add({
       id: '2.3-id-stable',
       cause: 'observed',
@@ -186,3 +182,10 @@ const judgeWhere =
   (applies: Observer['applies'], judge: Judge): Judge =>
   (exchange) =>
     applies(exchange) ? judge(exchange) : undefined;
+
+/** The same screening in two answers, with other values. */
+function differentObjects(first: Exchange, second: Exchange): Mismatch | undefined {
+  const knowledge = new Knowledge();
+  knowledge.changedScreening(first);
+  return knowledge.changedScreening(second);
+}

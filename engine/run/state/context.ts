@@ -1,8 +1,9 @@
-/** The options of a run, and the context that the parts of a kit share. */
+/** The options of a run, the context that the parts of a kit share, and what may have changed on a live tenant. */
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
 import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
-import type { PageQuery } from '../../client/page.ts';
+import { pageOf, shows, tenantOfPath, withoutTraversal, type PageQuery } from '../../client/page.ts';
+import type { Key } from '../../data/oracle.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { Ledger } from './ledger.ts';
@@ -41,17 +42,50 @@ export async function untilReplicasShow(
   return leftMs > 0;
 }
 
+/** The most pages that are requested again for screenings that an answer lacks. */
+const WITNESSES_AT_MOST = 30;
+
 /**
- * Whether a screening that an answer lacked is gone from others too: now, or twice in a row once every replica must
- * have deleted it. Where every second answer lacks it, it is not gone.
+ * Those of these screenings that an answer must not lack: they were known before its request, and still exist. Without
+ * a dataset, one that the page which showed it first lacks now, twice since every second answer may lack it, was
+ * deleted or moved, and is not expected from then on.
  */
-export const isGoneSince = async (
-  run: Pick<RunContext, 'clock' | 'pollingMs'>,
+export async function stillThere(
+  run: RunContext,
   lacking: Exchange,
-  isGone: () => Promise<boolean>,
-): Promise<boolean> =>
-  (await isGone()) ||
-  ((await untilReplicasShow(run, endedAtMs(lacking))) && (await isGone()) && (await isGone()));
+  missing: readonly Key[],
+): Promise<readonly Key[]> {
+  const { url: lackingUrl, authorization, provoked } = lacking.request;
+  const oracle = run.knowledge.oracleOf(tenantOfPath(lackingUrl) ?? '');
+  if (!oracle || oracle.authoritative) return missing;
+  const expected = missing
+    .flatMap(({ id, at }) => (oracle.has(id, at) ? [oracle.get(id)!] : []))
+    .filter((item) => item.firstSeen < lacking.seq && oracle.isSettled(item));
+  const witnesses = [...new Set(expected.map(({ witness }) => witness))].slice(0, WITNESSES_AT_MOST);
+  const lookedUp = expected.filter(({ witness }) => witnesses.includes(witness));
+  // What a dataset named has no such page.
+  const gone = new Set(lookedUp.filter(({ witness }) => witness !== undefined));
+  for (const url of [...witnesses, ...witnesses]) {
+    const here = [...gone].filter(({ witness }) => witness === url);
+    if (url === undefined || here.length === 0) continue;
+    const request = run.requestTo(withoutTraversal(url), authorization);
+    const page = await run.client.send({ ...request, provoked }, { unjudged: true });
+    for (const item of here) if (!pageOf(page).items || shows(page, item)) gone.delete(item);
+  }
+  for (const { id } of gone) oracle.forget(id);
+  return lookedUp.filter((item) => !gone.has(item));
+}
+
+/** The same once every replica must have deleted what the answer lacks. */
+export async function stillThereLater(
+  run: RunContext,
+  lacking: Exchange,
+  missing: readonly Key[],
+): Promise<readonly Key[]> {
+  const left = await stillThere(run, lacking, missing);
+  const isLater = left.length > 0 && (await untilReplicasShow(run, endedAtMs(lacking)));
+  return isLater ? stillThere(run, lacking, left) : left;
+}
 
 export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer' | 'onIncident'> {
   /** Replays the same random cases. */

@@ -9,6 +9,7 @@ import {
   namesTraversal,
   pageOf,
   parseQuery,
+  shows,
   type OrderedItem,
 } from '../../client/page.ts';
 import {
@@ -35,11 +36,11 @@ import {
   type Window,
 } from '../../data/instant.ts';
 import { memoizeByObject } from '../../data/memoize.ts';
-import { Oracle } from '../../data/oracle.ts';
+import type { Key, Oracle } from '../../data/oracle.ts';
 import type { Screening } from '../../data/dataset.ts';
 import type { ClientName } from '../../target/target.ts';
 
-const YEAR_1 = instant('0001-01-01T00:00:00Z').seconds;
+const YEAR_1 = instant('0001-01-01T00:00:00Z');
 
 export interface Shown {
   readonly at: Instant;
@@ -95,7 +96,6 @@ const PAGES_KEPT = 10_000;
 export class Knowledge {
   private readonly sightings = new Map<string, Map<bigint, Sighting>>();
   private readonly recorded = new Map<string, Map<bigint, string>>();
-  private readonly corrected = new Set<bigint>();
   /** Those where another screening has moved to the old instant: the ids may have moved instead. */
   private readonly replaced = new Set<bigint>();
   private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
@@ -176,7 +176,7 @@ export class Knowledge {
     if (!parsed) return;
     const { from, to, pageSize = DEFAULT_PAGE_SIZE } = parsed;
     const width = ({ from, to }: Window): bigint => to.seconds - from.seconds;
-    const writable = from.seconds >= YEAR_1 && to.seconds < YEAR_10000;
+    const writable = from.seconds >= YEAR_1.seconds && to.seconds < YEAR_10000;
     if (writable && (!this.widest || width({ from, to }) > width(this.widest))) this.widest = { from, to };
     const full = pageOf(exchange).items?.length === pageSize;
     if (full) this.largestFullPage = Math.max(this.largestFullPage, pageSize);
@@ -340,24 +340,35 @@ export class Knowledge {
     return undefined;
   }
 
-  get hasCorrections(): boolean {
-    return this.corrected.size > 0 && this.replaced.size <= REPLACED_AT_MOST;
+  get hasChanges(): boolean {
+    return this.replaced.size <= REPLACED_AT_MOST && [...this.oracles.values()].some((one) => one.hasChanged);
   }
 
-  /** Notes a corrected testTime; `now`: the page that showed the old one. Returns false if too many were replaced. */
-  correct(exchange: Exchange, { id, at, testTime = '' }: OrderedItem, now: Exchange): boolean {
-    const tenantId = tenantOf(exchange);
-    const { url } = exchange.request;
-    const shown = this.shown.get(tenantId) ?? new Map<bigint, Shown>();
-    const old = shown.get(id)?.at ?? at;
-    const isAsBefore = (other: OrderedItem): boolean =>
-      sameInstant(shown.get(other.id)?.at ?? at, old) || !sameInstant(other.at, old);
-    if (!shownItems(now).every(isAsBefore)) this.replaced.add(id);
-    if (this.replaced.size > REPLACED_AT_MOST) return false;
-    this.corrected.add(id);
-    shown.set(id, { at, testTime, url });
-    const oracle = this.oracles.get(tenantId);
-    if (oracle?.authoritative === false) oracle.move({ id, at, testTime }, exchange.seq, url);
+  /**
+   * Notes that a screening has left one of the instants at which two answers showed it: its testTime was corrected, or
+   * it was deleted. `here`, `there`: both requests again. Returns false if it is at both, or if too many were replaced.
+   */
+  correct(exchange: Exchange, item: OrderedItem, before: Shown, here: Exchange, there: Exchange): boolean {
+    const shown = this.shown.get(tenantOf(exchange)) ?? new Map<bigint, Shown>();
+    const oracle = this.oracles.get(tenantOf(exchange));
+    const { id, at, testTime = '' } = item;
+    const places = [
+      { id, at, testTime, url: exchange.request.url, page: here },
+      { id, ...before, page: there },
+    ];
+    const left = places.filter((place) => !shows(place.page, place));
+    const [stays] = places.filter((place) => !left.includes(place));
+    const isAsBefore = (one: Key): boolean => sameInstant(shown.get(one.id)?.at ?? YEAR_1, one.at);
+    const replacing = left.flatMap(({ at, page }) =>
+      shownItems(page).filter((one) => sameInstant(one.at, at)),
+    );
+    if (!replacing.every(isAsBefore)) this.replaced.add(id);
+    if (left.length === 0 || this.replaced.size > REPLACED_AT_MOST) return false;
+    shown.delete(id);
+    if (stays) shown.set(id, stays);
+    if (oracle?.authoritative !== false || (stays && oracle.has(id, stays.at))) return true;
+    oracle.forget(id);
+    if (stays) oracle.add(stays, this.sentBy.get(exchange) ?? exchange.seq, stays.url);
     return true;
   }
 }
@@ -386,11 +397,4 @@ function firstDifference(id: bigint, before: Json, here: Json): Mismatch {
   const [name = 'the whole'] = differingMembers(before, here);
   const say = (json: Json): string => `${name}: ${excerpt(member(json, name))}`;
   return differs(`item ${id} with ${say(before)}, as another answer showed it`, say(here));
-}
-
-/** The same screening in two answers, with other values. */
-export function differentObjects(first: Exchange, second: Exchange): Mismatch | undefined {
-  const knowledge = new Knowledge();
-  knowledge.changedScreening(first);
-  return knowledge.changedScreening(second);
 }

@@ -95,7 +95,8 @@ for (const [what, hours, corrected] of [
       const [first, second] = [2 * index, 2 * index + 1];
       knowledge.remember(pageOf([first, 0], [second, 1]));
       const now = pageOf([second, hours[1]], [first, hours[0]]);
-      return knowledge.correct(now, knowledge.movedId(now)!.item, now);
+      const { item, before } = knowledge.movedId(now)!;
+      return knowledge.correct(now, item, before!, now, now);
     });
     expect(isCorrected).toEqual([...Array<boolean>(10).fill(true), corrected]);
   });

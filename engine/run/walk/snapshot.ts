@@ -6,20 +6,18 @@ import {
   isOrdered,
   orderedItems,
   pageOf,
-  parseQuery,
   shows,
   type OrderedItem,
   type PageQuery,
 } from '../../client/page.ts';
-import { formatInstant, isMovable, type Instant } from '../../data/instant.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';
 import { prefixMismatch } from '../../checks/selection.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
-import { isGoneSince } from '../state/context.ts';
 import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
+import { stillThereLater } from '../state/context.ts';
 import { walk } from './walk.ts';
 
 interface Snapshot {
@@ -119,27 +117,9 @@ export async function changedByWriting(
 const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
   complete || (items.length > 0 && compareKeys(item, items.at(-1)!) <= 0);
 
-/** The number of UTC offsets, in minutes: each gives a URL that no cache holds. */
-const OFFSETS = 720;
-
-/** The query of a page, without its `next`, in another spelling. */
-function otherQueryOf({ request: { url } }: Exchange, offset: number): PageQuery | undefined {
-  const parsed = parseQuery(url);
-  if (!parsed) return undefined;
-  // Shortly before the year 10000 only an offset west of UTC can be written.
-  const offsetFor = (at: Instant): number => (isMovable(at) || at.seconds < 0n ? offset : -offset);
-  const written = (at: Instant): string => formatInstant(at, { offsetMinutes: offsetFor(at) });
-  return {
-    from: written(parsed.from),
-    to: written(parsed.to),
-    pageSize: parsed.pageSize,
-    fromId: parsed.fromId,
-  };
-}
-
 /**
  * The mismatch between two answers to the same request (4.2-repeatable). Without a dataset, screenings that only one
- * answer lacks are looked up again: if none is there, they were deleted, and only the others are compared.
+ * answer lacks may have been deleted: then only the others are compared.
  */
 export async function repeatMismatch(
   kit: Kit,
@@ -150,22 +130,15 @@ export async function repeatMismatch(
   if (second.status !== 200) return undefined;
   const { oracleOf } = kit.knowledge;
   const mismatch = prefixMismatch(first, second, oracleOf) ?? emptinessMismatch(first, second);
-  const otherQuery = (): PageQuery | undefined => otherQueryOf(first, kit.client.requests % OFFSETS);
-  if (!mismatch || !otherQuery()) return mismatch;
+  if (!mismatch) return undefined;
   const known = await kit.oracle();
   const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < first.seq;
   // A replica that deletes later shows again what the first answer lacks.
   const back = lostFrom(second, first).filter(isKnown);
-  const lost = [...lostFrom(first, second), ...back].filter((item) => known.isSettled(item));
-  if (known.authoritative || lost.length === 0) return mismatch;
-  const areGone = async (): Promise<boolean> => {
-    // Two answers, where every second one lacks something.
-    const now = [await kit.page(otherQuery()!), await kit.page(otherQuery()!)];
-    return !now.some((page) => lost.some((item) => shows(page, item)));
-  };
-  return (await isGoneSince(kit, second, areGone))
-    ? prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)))
-    : mismatch;
+  const lost = [...lostFrom(first, second), ...back];
+  return lost.length === 0 || (await stillThereLater(kit, second, lost)).length > 0
+    ? mismatch
+    : prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)));
 }
 
 /** The items of one answer that the other one lacks, as far as it goes. */

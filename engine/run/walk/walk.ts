@@ -1,5 +1,5 @@
 /** Traversal along `next` to its end (section 4.2 rule 5), and the requirements for a whole walk. */
-import type { Exchange, RequestOut } from '../../client/exchange.ts';
+import type { Exchange } from '../../client/exchange.ts';
 import {
   parseQuery,
   isOrdered,
@@ -7,7 +7,6 @@ import {
   pageOf,
   type PageQuery,
   type OrderedItem,
-  shows,
 } from '../../client/page.ts';
 import { instant, isInside, sameInstant } from '../../data/instant.ts';
 import { compareKeys, type OracleItem } from '../../data/oracle.ts';
@@ -15,6 +14,7 @@ import type { ClientName } from '../../target/target.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
 import type { PageOptions } from '../page-requests.ts';
+import { stillThere } from '../state/context.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import { isTrusted } from '../../checks/next.ts';
 import { pictureOfWalk } from '../../checks/walk-picture.ts';
@@ -250,31 +250,6 @@ export async function expectedItems(
     .filter((item) => isInWindow(item.at, parsed, known));
 }
 
-/** The most pages that are fetched again for missing screenings. */
-const WITNESSES_AT_MOST = 30;
-
-/** Without a dataset: whether none of these items is still on the page that showed it first. They were deleted meanwhile. */
-export async function areErased(
-  kit: Kit,
-  lost: readonly OracleItem[],
-  client: ClientName = 'primary',
-  requested: Partial<RequestOut> = {},
-): Promise<boolean> {
-  if ((await kit.oracle(client)).authoritative) return false;
-  const pages = new Map<string, Exchange>();
-  for (const item of lost) {
-    const { witness } = item;
-    if (witness === undefined) return false;
-    if (!pages.has(witness)) {
-      if (pages.size >= WITNESSES_AT_MOST) return false;
-      pages.set(witness, await kit.send({ ...kit.requestTo(witness, client), ...requested }));
-    }
-    const page = pages.get(witness)!;
-    if (!pageOf(page).items || shows(page, item)) return false;
-  }
-  return lost.length > 0;
-}
-
 /** The most pages of the largest size in which the screenings of a window are counted again. */
 const COUNTED_PAGES = 100;
 
@@ -311,10 +286,10 @@ export async function checkWalk(
     const mismatch = walkMismatch(walked, expected);
     if (!mismatch) return undefined;
     const { lost } = lostOn(walked, expected);
-    if (!(await areErased(kit, lost, options.client))) return mismatch;
+    const left = new Set((await stillThere(kit, walked.exchanges.at(-1)!, lost)).map(({ id }) => id));
     return walkMismatch(
       walked,
-      expected.filter((item) => !lost.includes(item)),
+      expected.filter((item) => !lost.includes(item) || left.has(item.id)),
     );
   });
   const first = walked!;
