@@ -57,6 +57,16 @@ const SHORTEN = 'the client is locked out, which says nothing; shorten the locko
 
 const formOf = ({ form = [] }: RequestOut): string => formEncode(form);
 
+/** Page sizes that other requests rarely have. */
+const SIZES = { least: 11, count: 9 } as const;
+/** The request with another page size, since a cache may answer one that was served before while the target fails. */
+function uncached(request: RequestOut, number: number): RequestOut {
+  if (request.channel === 'token') return request;
+  const size = `pageSize=${SIZES.least + (number % SIZES.count)}`;
+  const url = request.url.replace(/(?<=[?&])pageSize=[^&]*/, size);
+  return { ...request, url: url.includes(size) ? url : `${url}&${size}` };
+}
+
 export class TargetHealth {
   /** Why nothing more is sent. */
   gone: string | undefined;
@@ -80,6 +90,7 @@ export class TargetHealth {
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
+  private probes = 0;
   private readonly unread: UnreadAnswers;
 
   constructor(private readonly options: HealthOptions) {
@@ -182,7 +193,7 @@ export class TargetHealth {
 
   /** Whether a request that was served before is served still; the target is gone if both hang. */
   private async isServed(other: RequestOut, hangs: boolean): Promise<boolean> {
-    const answer = await this.options.probe(other);
+    const answer = await this.options.probe(uncached(other, this.probes++));
     if (hangs && isTimeout(answer)) this.giveUp(this.unread.say(answer));
     return !isServerFailure(answer);
   }
@@ -242,7 +253,7 @@ export class TargetHealth {
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);
-      last = await this.options.probe(known ?? failed.request);
+      last = await this.options.probe(known ? uncached(known, this.probes++) : failed.request);
       if (!isServerFailure(last)) return true;
     }
     const { request, status, transportError } = last;
