@@ -8,7 +8,14 @@ import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
-import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, type Attempt } from './failures.ts';
+import {
+  isGatewayStatus,
+  isSame,
+  isServerFailure,
+  retryAfterMs,
+  uncached,
+  type Attempt,
+} from './failures.ts';
 import { Guards, isGuardRefusal } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
@@ -56,16 +63,6 @@ const LOCKED = [400, 401, 403, 423];
 const SHORTEN = 'the client is locked out, which says nothing; shorten the lockout for the run';
 
 const formOf = ({ form = [] }: RequestOut): string => formEncode(form);
-
-/** Page sizes that other requests rarely have. */
-const SIZES = { least: 11, count: 9 } as const;
-/** The request with another page size, since a cache may answer one that was served before while the target fails. */
-function uncached(request: RequestOut, number: number): RequestOut {
-  if (request.channel === 'token') return request;
-  const size = `pageSize=${SIZES.least + (number % SIZES.count)}`;
-  const url = request.url.replace(/(?<=[?&])pageSize=[^&]*/, size);
-  return { ...request, url: url.includes(size) ? url : `${url}&${size}` };
-}
 
 export class TargetHealth {
   /** Why nothing more is sent. */
