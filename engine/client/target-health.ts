@@ -8,7 +8,7 @@ import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
-import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, type Attempt } from './failures.ts';
+import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, varied, type Attempt } from './failures.ts';
 import { Guards, isGuardRefusal } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
@@ -80,6 +80,7 @@ export class TargetHealth {
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
+  private probes = 0;
   private readonly unread: UnreadAnswers;
 
   constructor(private readonly options: HealthOptions) {
@@ -182,7 +183,7 @@ export class TargetHealth {
 
   /** Whether a request that was served before is served still; the target is gone if both hang. */
   private async isServed(other: RequestOut, hangs: boolean): Promise<boolean> {
-    const answer = await this.options.probe(other);
+    const answer = await this.options.probe(varied(other, this.probes++));
     if (hangs && isTimeout(answer)) this.giveUp(this.unread.say(answer));
     return !isServerFailure(answer);
   }
@@ -242,7 +243,7 @@ export class TargetHealth {
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);
-      last = await this.options.probe(known ?? failed.request);
+      last = await this.options.probe(known ? varied(known, this.probes++) : failed.request);
       if (!isServerFailure(last)) return true;
     }
     const { request, status, transportError } = last;

@@ -192,6 +192,13 @@ export const accidents: Groups = {
   'with a store of milliseconds': {
     'a deployment: 502 with HTML for a second and a half': answersFor(130, 1_500, badGateway),
   },
+  'with a cache': {
+    'a deployment, while a cache in front still answers: 502 with HTML for a second and a half': answersFor(
+      300,
+      1_500,
+      badGateway,
+    ),
+  },
   'with tenants in capitals': {
     'one of two instances is down for two seconds: half of the answers are 502 with HTML': answersFor(
       300,
