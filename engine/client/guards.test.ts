@@ -108,12 +108,13 @@ const healthOf = (clock: Clock, probe: (request: RequestOut) => Exchange): Targe
 
 const throttled = (clock: Clock): TargetHealth => healthOf(clock, (request) => answer(request, 429));
 
+const closed = (request: RequestOut): Exchange => ({
+  ...answer(request, 0),
+  transportError: { kind: 'reset', message: 'other side closed' },
+});
+
 test('waits fifteen seconds for a guard that closes connections', async () => {
   let nowMs = 0;
-  const closed = (request: RequestOut): Exchange => ({
-    ...answer(request, 0),
-    transportError: { kind: 'reset', message: 'other side closed' },
-  });
   const clock = { now: () => nowMs, sleep: async (ms: number) => void (nowMs += ms) };
   const health = healthOf(clock, (request) => (nowMs < 15_000 ? closed(request) : answer(request, 200)));
   health.note(answer(requestOf('a'), 200));
@@ -122,6 +123,25 @@ test('waits fifteen seconds for a guard that closes connections', async () => {
   for (let failures = 0; failures < 2; failures++)
     expect(await health.isToRetry(closed(requestOf('b')), attempt)).toBe(true);
   expect(nowMs).toBeGreaterThan(15_000);
+});
+
+test('sends a request again that a guard closes with others, although one was served in between', async () => {
+  let nowMs = 0;
+  const clock = { now: () => nowMs, sleep: async (ms: number) => void (nowMs += ms) };
+  const isActive = (): boolean => nowMs >= 1_000 && nowMs < 5_000;
+  const health = healthOf(clock, (request) => (isActive() ? closed(request) : answer(request, 200)));
+  health.note(answer(requestOf('a'), 200));
+  for (let i = 0; i < 10; i++) health.note(answer(requestOf('b'), 400, '{"code":"invalid_request"}'));
+  const attempt = new Attempt();
+  const isSentAgain = (): Promise<boolean> => health.isToRetry(closed(requestOf('b')), attempt);
+  for (let failures = 0; failures < 3; failures++) expect(await isSentAgain()).toBe(true);
+  nowMs = 1_000;
+  expect(await isSentAgain()).toBe(true);
+  expect(nowMs).toBeGreaterThan(5_000);
+  // It alone is closed from now on, which is no guard's doing.
+  let again = 0;
+  while (await isSentAgain()) again++;
+  expect(again).toBe(6);
 });
 
 test('waits once for a rate limit of five minutes, and not for a quota of an hour', async () => {
@@ -134,6 +154,17 @@ test('waits once for a rate limit of five minutes, and not for a quota of an hou
   expect(await reject('300', attempt)).toBe(true);
   await expect(reject('300', attempt)).rejects.toThrow('kept answering 429 for');
   await expect(reject('3600')).rejects.toThrow('answers 429 with a Retry-After of 3600 s');
+});
+
+test('requests tokens although the quota of pages is used up', async () => {
+  const health = throttled(systemClock);
+  const headers = [['retry-after', '3600']] as const;
+  const limited = { ...answer(requestOf('a'), 429), headers };
+  await expect(health.isThrottled(limited, new Attempt(), true)).rejects.toThrow('Retry-After of 3600 s');
+  const admit = (request: RequestOut): Promise<Exchange> =>
+    health.admit(request, async () => answer(request, 200), 'shared');
+  await expect(admit(requestOf('a'))).rejects.toThrow('Retry-After of 3600 s');
+  expect(await admit({ ...requestOf('a'), channel: 'token' })).toMatchObject({ status: 200 });
 });
 
 test('waits for a rate limit anew, however long ago another request was rejected', async () => {

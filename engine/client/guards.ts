@@ -13,6 +13,8 @@ const PROBES = 8;
 const LONGEST_PAUSE_MS = 16_000;
 /** A request that meets a guard this often triggers it. */
 const MEETINGS = 3;
+/** The same for a guard that closes connections: it ends as soon as fewer of the last seconds' requests are rejected. */
+const CLOSED_MEETINGS = 12;
 
 /** Number of 401 answers within ATTACK_MS that count as brute force; five is the default of fail2ban. */
 const GUESSES = 5;
@@ -54,6 +56,7 @@ export class Guards {
   private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
   private wereActive = false;
+  private haveClosed = false;
   /** The 4xx answers of the last minute; 429 answers and broken connections do not end that minute. */
   private rejections: readonly { readonly status: number; readonly atMs: number }[] = [];
   /** Whether a page was served after the latest 401. */
@@ -106,6 +109,21 @@ export class Guards {
   /** Whether a guard may have closed this connection. */
   mayHaveClosed({ transportError }: Exchange): boolean {
     return transportError?.kind === 'reset' && !transportError.answerBegun && this.looksLikeScan;
+  }
+
+  /** Whether a guard, which closed connections before, may have closed this one. */
+  isCloser(failed: Exchange): boolean {
+    return this.haveClosed && this.mayHaveClosed(failed);
+  }
+
+  /** Whether a guard closes the connection of another request too. Throws TargetGuarded. */
+  async closesBoth(failed: Exchange, other: RequestOut, attempt: { guards: number }): Promise<boolean> {
+    if (!this.mayHaveClosed(failed) || !this.mayHaveClosed(await this.options.probe(other))) return false;
+    this.haveClosed = true;
+    if (attempt.guards++ < CLOSED_MEETINGS) return true;
+    throw new TargetGuarded(
+      'connections close without an answer to what was served before, after many rejected requests: a guard (HAProxy) keeps the kit out; exempt its address for the run',
+    );
   }
 
   /**

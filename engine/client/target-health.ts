@@ -74,6 +74,8 @@ export class TargetHealth {
   private readonly served = new Map<Channel, { readonly request: RequestOut; readonly sentAtMs: number }>();
   /** Clients whose credentials were accepted before. */
   private readonly earned = new Set<ClientName>();
+  /** Channels whose quota is used up, and the reason: the other one may have another quota. */
+  private readonly exhausted = new Map<Channel, string>();
   private readonly rejectedInARow = new Map<Channel, number>();
   /** Since when every request of a channel was rejected. */
   private readonly rejectedSinceMs = new Map<Channel, number>();
@@ -105,10 +107,12 @@ export class TargetHealth {
   // -- sending ---------------------------------------------------------------------------------
 
   /** Sends when health and concurrency limit allow it. Throws TargetGone. */
-  admit(send: () => Promise<Exchange>, access: Access): Promise<Exchange> {
+  admit({ channel }: RequestOut, send: () => Promise<Exchange>, access: Access): Promise<Exchange> {
+    const end = (): string | undefined => this.gone ?? this.exhausted.get(channel);
     return this.limit.run(async () => {
-      while (this.gone === undefined && this.throttledForMs > 0) await this.pause(this.throttledForMs);
-      if (this.gone !== undefined) throw new TargetGone(this.gone);
+      while (end() === undefined && this.throttledForMs > 0) await this.pause(this.throttledForMs);
+      const why = end();
+      if (why !== undefined) throw new TargetGone(why);
       const flight = { most: 0 };
       this.flights.add(flight);
       for (const other of this.flights) other.most = Math.max(other.most, this.flights.size);
@@ -197,9 +201,11 @@ export class TargetHealth {
       attempt.hangs = attempt.failed !== undefined && isTimeout(attempt.failed) && this.noteHang(failed);
       return false;
     }
+    const other = this.otherThan(failed.request);
+    if (other && (await this.guards.closesBoth(failed, other, attempt))) return this.recover(failed, other);
     if (attempt.elsewhere > BACKOFFS) return false;
     if (attempt.elsewhere > 0) {
-      if (this.options.clock.now() > this.unsteadyUntilMs) return false;
+      if (this.options.clock.now() > this.unsteadyUntilMs && !this.guards.isCloser(failed)) return false;
       await this.backOff(failed, attempt.elsewhere - 1);
     }
     attempt.elsewhere++;
@@ -321,12 +327,12 @@ export class TargetHealth {
       return new TargetLocked(
         `429 ${waited} after ${this.wrongSecrets} wrong secrets, because of a lockout or of a rate limit of the token endpoint: shorten the lockout or raise the limit for the run`,
       );
-    const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run`;
+    const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run, or ask less with --budget`;
     if (!counts) return new Untested(why);
     const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;
     this.rejectedInARow.set(channel, rejected);
     if (this.served.has(channel) && rejected < REJECTED_IN_A_ROW) return new Untested(why);
-    this.gone ??= why;
+    this.exhausted.set(channel, why);
     return new TargetGone(why);
   }
 

@@ -27,6 +27,21 @@ const keptTokens = both(
   tokenMembers(({ expires_in: left }) => ({ expires_in: Number(left) - KEPT_SECONDS })),
 );
 
+/** The issuer hands out the first token of each form again. */
+const cachedTokens = middleware(() => {
+  const held = new Map<string, ServiceAnswer & { readonly sinceMs: number }>();
+  return async (request, next) => {
+    const answer = await next(request);
+    if (!isTokenRequest(request) || answer.status !== 200) return answer;
+    const key = request.body.toString();
+    const first = held.get(key) ?? { ...answer, sinceMs: Date.now() };
+    held.set(key, first);
+    const body = JSON.parse(String(first.body)) as { expires_in: number };
+    const left = body.expires_in - Math.round((Date.now() - first.sinceMs) / 1000);
+    return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
+  };
+});
+
 const ISSUER = 'https://login.example.com/tenant';
 
 export const tokens: Groups = {
@@ -49,19 +64,7 @@ export const tokens: Groups = {
     })),
   },
   'with short pages': {
-    'a cached token with the rest of its lifetime': middleware(() => {
-      const held = new Map<string, ServiceAnswer & { readonly sinceMs: number }>();
-      return async (request, next) => {
-        const answer = await next(request);
-        if (!isTokenRequest(request) || answer.status !== 200) return answer;
-        const key = request.body.toString();
-        const first = held.get(key) ?? { ...answer, sinceMs: Date.now() };
-        held.set(key, first);
-        const body = JSON.parse(String(first.body)) as { expires_in: number };
-        const left = body.expires_in - Math.round((Date.now() - first.sinceMs) / 1000);
-        return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
-      };
-    }),
+    'a cached token with the rest of its lifetime': cachedTokens,
     'tokens that were kept for 90 s, and a clock 75 s ahead of the kit’s, as its Date says': both(
       keptTokens,
       dated(AHEAD_MS),
@@ -72,6 +75,12 @@ export const tokens: Groups = {
     ),
   },
   'with a quota and a wrong Date': { 'tokens that were kept for 90 s': keptTokens },
+  'with relative links': {
+    'tokens that were kept for 90 s, and a proxy whose Date is 30 s ahead': both(keptTokens, dated(30_000)),
+  },
+  'with a cache': {
+    'cached tokens, and a proxy whose Date is 30 s late': both(cachedTokens, dated(-30_000)),
+  },
   'with its own spelling': {
     'a clock four minutes ahead': { now: () => Date.now() + 240_000 },
     'expires_in less a margin of three seconds, and further members': tokenMembers(() => ({

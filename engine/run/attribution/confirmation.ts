@@ -10,7 +10,7 @@ import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, displacedOn, lacksFormer, missingFrom } from '../../checks/coverage.ts';
 import type { MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
-import { TargetGone, unlessUntested, Untested, wentWrong } from '../../errors.ts';
+import { TargetGone, TargetGuarded, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
 import { LONGEST_LAG_MS, stillThereLater, untilReplicasShow, type RunContext } from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
@@ -104,13 +104,14 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
   const { exchange, judge, again, needsAgain } = finding;
   // It was sent twice, and each repetition takes two timeouts, of which a run has few.
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
-  // Plain repetition without backoff shows whether a failure recurs.
-  const keep5xx = exchange !== undefined && isServerFailure(exchange);
+  const isFailure = exchange !== undefined && isServerFailure(exchange);
+  // Plain repetition without backoff shows whether a failure recurs, unless a guard causes it.
+  const keep5xx = isFailure && !run.client.health.guards.isCloser(exchange);
   const ask: (() => Promise<MismatchWithEvidence | undefined>) | undefined =
     again ??
     (exchange && judge
       ? async () => {
-          const repeated = await run.client.send(exchange.request, { keep5xx, isExclusive: keep5xx });
+          const repeated = await run.client.send(exchange.request, { keep5xx, isExclusive: isFailure });
           if (exchange.status === 429 && repeated.status !== 429)
             throw new Untested('the rate limit admits requests again');
           const mismatch = judge(repeated);
@@ -134,14 +135,15 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
     if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(run)))))
       return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
-    if (seen === 1 && keep5xx && !SERVER_FAILURES.includes(finding.id)) return undefined;
+    if (seen === 1 && isFailure && !SERVER_FAILURES.includes(finding.id)) return undefined;
     if (latest && mayHaveMoved(finding.id) && (await dataMoved(finding, latest, run))) return undefined;
   } catch (error) {
     if (!(error instanceof Untested)) {
       return { ...finding, confirmed: `not sent again: ${wentWrong(error)}` };
     }
-    // A connection that broke when the target went away is not a finding.
-    if (error instanceof TargetGone && exchange?.transportError) return undefined;
+    // A connection that broke when the target went away, or that a guard closes, is not a finding.
+    if ((error instanceof TargetGone || error instanceof TargetGuarded) && exchange?.transportError)
+      return undefined;
     // Data that arrives or disappears explains it, and it can no longer be confirmed.
     if ((needsAgain && seen === 1) || (mayLag(finding.id) && isBare(exchange, run))) return undefined;
     if (sent === 1) return { ...finding, confirmed: `not sent again: ${error.message}` };
