@@ -109,6 +109,10 @@ export const restErrors: readonly Fault[] = [
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
+    'one line of an integer is enough': reading(
+      ['pageSize', 'from_id'],
+      (text) => /^\d+$/m.exec(text)?.[0] ?? text,
+    ),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
