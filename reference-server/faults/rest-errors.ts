@@ -149,6 +149,7 @@ export const restErrors: readonly Fault[] = [
     'accepts a date of HTTP headers': time(/^\w{3}, .* GMT$/, SPRING),
     'accepts an offset without a colon': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
     'removes a blank before an offset': time(/^(.*) (?=\+\d\d:\d\d$)/, '$1'),
+    'a year may have more than four digits': time(/^0(?=\d{4}-)/, ''),
     '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
     'reads digits of every script': time(/\p{Nd}/gu, (digit) => String(digit.codePointAt(0)! & 15)),
     'a NUL ends a time': time(/\0.*/s, ''),
