@@ -202,8 +202,8 @@ const sizes = (values: readonly string[], ...codes: readonly string[]) =>
 /** Texts of which lenient parsers make an integer, or nothing. */
 const NO_INTEGERS = ['abc', '10abc', '1,000', 'null', 'undefined', 'NaN', 'true', 'all'];
 
-/** U+2212 as a minus sign, NUL as an end of string, a wildcard. */
-const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '*'].map(encodeURIComponent);
+/** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
+const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
 
 const NO_SIZES = [
   ...sizes(NO_INTEGERS, 'invalid_request'),

@@ -109,6 +109,10 @@ export const restErrors: readonly Fault[] = [
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
+    'one line of an integer is enough': reading(
+      ['pageSize', 'from_id'],
+      (text) => /^\d+$/m.exec(text)?.[0] ?? text,
+    ),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
@@ -145,6 +149,7 @@ export const restErrors: readonly Fault[] = [
     'accepts a date of HTTP headers': time(/^\w{3}, .* GMT$/, SPRING),
     'accepts an offset without a colon': time(/^(.*\+\d\d)\d\d$/, '$1:00'),
     'removes a blank before an offset': time(/^(.*) (?=\+\d\d:\d\d$)/, '$1'),
+    'a year may have more than four digits': time(/^0(?=\d{4}-)/, ''),
     '30 February is 2 March': time(/^(\d{4})-02-30T00:00:00Z$/, '$1-03-02T00:00:00Z'),
     'reads digits of every script': time(/\p{Nd}/gu, (digit) => String(digit.codePointAt(0)! & 15)),
     'a NUL ends a time': time(/\0.*/s, ''),
