@@ -36,7 +36,7 @@ test(
       async () => {
         const request = kit.request(await kit.tenantOf(), query);
         const compressed: [coding: string, page: Exchange][] = [];
-        for (const coding of ['gzip', 'br']) {
+        for (const coding of ['br', 'gzip']) {
           const headers = { ...request.headers, 'accept-encoding': coding };
           compressed.push([coding, await kit.send({ ...request, headers })]);
         }

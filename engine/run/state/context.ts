@@ -63,17 +63,19 @@ export async function stillThere(
     .filter((item) => item.firstSeen < lacking.seq && oracle.isSettled(item));
   const witnesses = [...new Set(expected.map(({ witness }) => witness))].slice(0, WITNESSES_AT_MOST);
   const lookedUp = expected.filter(({ witness }) => witnesses.includes(witness));
-  // What a dataset named has no such page.
-  const gone = new Set(lookedUp.filter(({ witness }) => witness !== undefined));
+  const [present, absent] = [new Set<Key>(), new Set<Key>()];
   for (const url of [...witnesses, ...witnesses]) {
-    const here = [...gone].filter(({ witness }) => witness === url);
+    const here = lookedUp.filter((item) => item.witness === url && !present.has(item));
+    // What a dataset named has no such page.
     if (url === undefined || here.length === 0) continue;
     const request = run.requestTo(withoutTraversal(url), authorization);
     const page = await run.client.send({ ...request, provoked }, { unjudged: true });
-    for (const item of here) if (!pageOf(page).items || shows(page, item)) gone.delete(item);
+    // A failed request shows nothing.
+    if (pageOf(page).items) for (const item of here) (shows(page, item) ? present : absent).add(item);
   }
-  for (const { id } of gone) oracle.forget(id);
-  return lookedUp.filter((item) => !gone.has(item));
+  const isGone = (item: Key): boolean => absent.has(item) && !present.has(item);
+  for (const item of lookedUp.filter(isGone)) oracle.forget(item.id);
+  return lookedUp.filter((item) => !isGone(item));
 }
 
 /** The same once every replica must have deleted what the answer lacks. */
