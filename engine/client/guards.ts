@@ -112,7 +112,7 @@ export class Guards {
   }
 
   /** Whether a guard, which closed connections before, may have closed this one. */
-  isCloser(failed: Exchange): boolean {
+  hasClosed(failed: Exchange): boolean {
     return this.haveClosed && this.mayHaveClosed(failed);
   }
 

@@ -205,7 +205,7 @@ export class TargetHealth {
     if (other && (await this.guards.closesBoth(failed, other, attempt))) return this.recover(failed, other);
     if (attempt.elsewhere > BACKOFFS) return false;
     if (attempt.elsewhere > 0) {
-      if (this.options.clock.now() > this.unsteadyUntilMs && !this.guards.isCloser(failed)) return false;
+      if (this.options.clock.now() > this.unsteadyUntilMs && !this.guards.hasClosed(failed)) return false;
       await this.backOff(failed, attempt.elsewhere - 1);
     }
     attempt.elsewhere++;

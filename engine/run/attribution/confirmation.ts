@@ -106,7 +106,7 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
   const isFailure = exchange !== undefined && isServerFailure(exchange);
   // Plain repetition without backoff shows whether a failure recurs, unless a guard causes it.
-  const keep5xx = isFailure && !run.client.health.guards.isCloser(exchange);
+  const keep5xx = isFailure && !run.client.health.guards.hasClosed(exchange);
   const ask: (() => Promise<MismatchWithEvidence | undefined>) | undefined =
     again ??
     (exchange && judge
