@@ -270,6 +270,8 @@ export async function inEveryCombination(
     );
 }
 
+type Placed = Pick<CombinedRequest, 'combination' | 'plain'>;
+
 /** Tests a rule in one half of the run. */
 async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   const cases = await rule.cases(kit);
@@ -281,12 +283,10 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     cases.length,
     async ({ combination, plain, baseline }, index) => {
       const isExclusive = combination['concurrency'] === EXCLUSIVE;
-      const testCase = async ({
-        id = rule.id,
-        alter,
-        judge,
-        value,
-      }: Case): Promise<NewFinding | undefined> => {
+      const testCase = async (
+        { id = rule.id, alter, judge, value }: Case,
+        { combination, plain }: Placed,
+      ): Promise<NewFinding | undefined> => {
         const request = await applyCase(rule, combination, plain, baseline, alter);
         const exchange = readable(await kit.send(request, { isExclusive }));
         if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
@@ -297,24 +297,31 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
         const cause = `${rule.name}, ${exchange.status}`;
         return mismatch && { id, cause, mismatch, value, exchange, judge, varied };
       };
+      const tested = cases[index]!;
+      const report = async (failed: NewFinding | undefined, place: Placed): Promise<void> => {
+        const { id = rule.id, judge, usual } = tested;
+        const respelt = async (): Promise<RequestOut> =>
+          applyCase(rule, place.combination, place.plain, baseline, usual!);
+        if (failed && usual && judge(await kit.send(await respelt()))) return;
+        kit.ledger.check(id);
+        if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit), place))) ?? failed);
+      };
+      const place = { combination, plain };
       if (rule.servedBefore) await kit.send(plain, { isExclusive });
-      let failed = await testCase(cases[index]!);
+      let failed = await testCase(tested, place);
       // A server may remember a request that it has checked, and not what the check found.
       if (!failed && !isRepeated) {
         isRepeated = true;
-        failed = await testCase(cases[index]!);
+        failed = await testCase(tested, place);
       }
-      // A combination that is never served breaks another requirement.
-      if (failed && !rule.unserved && (await kit.send(plain)).status !== 200) return NOT_SERVED;
-      const { judge, usual } = cases[index]!;
-      if (
-        failed &&
-        usual &&
-        judge(await kit.send(await applyCase(rule, combination, plain, baseline, usual)))
-      )
-        return;
-      kit.ledger.check(cases[index]!.id ?? rule.id);
-      if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit)))) ?? failed);
+      const isUnserved = async (request: RequestOut): Promise<boolean> =>
+        !rule.unserved && (await kit.send(request)).status !== 200;
+      if (!failed || !(await isUnserved(plain))) return report(failed, place);
+      // A combination that is never served breaks another requirement; the usual one may still show this one broken.
+      const usually = { combination: {}, plain: plainRequest(kit, baseline, {}) };
+      const found = await testCase(tested, usually);
+      if (found && !(await isUnserved(usually.plain))) await report(found, usually);
+      return NOT_SERVED;
     },
   );
 }
