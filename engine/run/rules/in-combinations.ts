@@ -270,68 +270,55 @@ export async function inEveryCombination(
     );
 }
 
-type Placed = Pick<CombinedRequest, 'combination' | 'plain'>;
-
 /** Tests a rule in one half of the run. */
 async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
   const cases = await rule.cases(kit);
   let isRepeated = moment !== MOMENTS[0] && !rule.isLate;
-  await inEveryCombination(
-    kit,
-    rule,
-    moment,
-    cases.length,
-    async ({ combination, plain, baseline }, index) => {
-      const isExclusive = combination['concurrency'] === EXCLUSIVE;
-      const testCase = async (
-        { id = rule.id, alter, judge, value }: Case,
-        { combination, plain }: Placed,
-      ): Promise<NewFinding | undefined> => {
-        const request = await applyCase(rule, combination, plain, baseline, alter);
-        const exchange = readable(await kit.send(request, { isExclusive }));
-        if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
-        const mismatch = judge(exchange);
-        kit.onCheck?.(id, sayRequest(request), mismatch && sayMismatch(mismatch));
-        const varied = Object.keys(await applicableFactors(kit, rule));
-        // A wrongly served request and a wrong rejection are different faults.
-        const cause = `${rule.name}, ${exchange.status}`;
-        return mismatch && { id, cause, mismatch, value, exchange, judge, varied };
-      };
-      const tested = cases[index]!;
-      const report = async (failed: NewFinding | undefined, place: Placed): Promise<void> => {
-        const { id = rule.id, judge, usual } = tested;
-        const respelt = async (): Promise<RequestOut> =>
-          applyCase(rule, place.combination, place.plain, baseline, usual!);
-        if (failed && usual && judge(await kit.send(await respelt()))) return;
-        kit.ledger.check(id);
-        if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit), place))) ?? failed);
-      };
-      const place = { combination, plain };
-      if (rule.servedBefore) await kit.send(plain, { isExclusive });
-      let failed = await testCase(tested, place);
-      // A server may remember a request that it has checked, and not what the check found.
-      if (!failed && !isRepeated) {
-        isRepeated = true;
-        failed = await testCase(tested, place);
-      }
-      const isUnserved = async (request: RequestOut): Promise<boolean> =>
-        !rule.unserved && (await kit.send(request)).status !== 200;
-      if (!failed || !(await isUnserved(plain))) return report(failed, place);
-      // A combination that is never served breaks another requirement; the usual one may still show this one broken.
-      const usually = { combination: {}, plain: plainRequest(kit, baseline, {}) };
-      const found = await testCase(tested, usually);
-      if (found && !(await isUnserved(usually.plain))) await report(found, usually);
-      return NOT_SERVED;
-    },
-  );
+  await inEveryCombination(kit, rule, moment, cases.length, async (drawn, index) => {
+    const isExclusive = drawn.combination['concurrency'] === EXCLUSIVE;
+    const testCase = async (
+      { id = rule.id, alter, judge, value }: Case,
+      combined: CombinedRequest,
+    ): Promise<NewFinding | undefined> => {
+      const request = await applyCase(rule, combined, alter);
+      const exchange = readable(await kit.send(request, { isExclusive }));
+      if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
+      const mismatch = judge(exchange);
+      kit.onCheck?.(id, sayRequest(request), mismatch && sayMismatch(mismatch));
+      const varied = Object.keys(await applicableFactors(kit, rule));
+      // A wrongly served request and a wrong rejection are different faults.
+      const cause = `${rule.name}, ${exchange.status}`;
+      return mismatch && { id, cause, mismatch, value, exchange, judge, varied };
+    };
+    const tested = cases[index]!;
+    const isUnserved = async ({ plain }: CombinedRequest): Promise<boolean> =>
+      !rule.unserved && (await kit.send(plain)).status !== 200;
+    const note = async (failed: NewFinding | undefined, combined: CombinedRequest): Promise<void> => {
+      const { id = rule.id, judge, usual } = tested;
+      if (failed && usual && judge(await kit.send(await applyCase(rule, combined, usual)))) return;
+      kit.ledger.check(id);
+      if (failed) kit.fail((rule.simplest && (await testCase(rule.simplest(kit), combined))) ?? failed);
+    };
+    if (rule.servedBefore) await kit.send(drawn.plain, { isExclusive });
+    let failed = await testCase(tested, drawn);
+    // A server may remember a request that it has checked, and not what the check found.
+    if (!failed && !isRepeated) {
+      isRepeated = true;
+      failed = await testCase(tested, drawn);
+    }
+    if (!failed || !(await isUnserved(drawn))) return note(failed, drawn);
+    // A combination that is never served breaks another requirement; the usual one may still show this one broken.
+    const usual = { ...drawn, combination: {}, plain: plainRequest(kit, drawn.baseline, {}) };
+    const found = await testCase(tested, usual);
+    if (found && !(await isUnserved(usual))) await note(found, usual);
+    return NOT_SERVED;
+  });
 }
 
 /** The rule's own change replaces a factor if it has one; later factors are applied to the result. */
 async function applyCase(
   { inPlaceOf }: Rule,
-  combination: Combination,
-  plain: RequestOut,
-  baseline: Baseline,
+  { combination, plain, baseline }: CombinedRequest,
   alter: Case['alter'],
 ): Promise<RequestOut> {
   const altered = await alter(plain, baseline);

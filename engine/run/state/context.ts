@@ -66,7 +66,7 @@ export async function stillThere(
   const [present, absent] = [new Set<Key>(), new Set<Key>()];
   for (const url of [...witnesses, ...witnesses]) {
     const here = lookedUp.filter((item) => item.witness === url && !present.has(item));
-    // What a dataset named has no such page.
+    // No page has shown it yet: only the dataset contains it.
     if (url === undefined || here.length === 0) continue;
     const request = run.requestTo(withoutTraversal(url), authorization);
     const page = await run.client.send({ ...request, provoked }, { unjudged: true });
