@@ -45,6 +45,13 @@ test('returns a 403 that has the documented code, or that only one request gets'
   expect(await guarded(0).guards.isToRetry(answer(requestOf('b'), 403), { guards: 0 })).toBe(false);
 });
 
+test('sends a 403 of several requests in flight again, once', async () => {
+  const attempt = { guards: 0 };
+  const isSentAgain = (): Promise<boolean> =>
+    guarded(0).guards.isToRetry(answer(requestOf('b'), 403), attempt, 6);
+  expect([await isSentAgain(), await isSentAgain()]).toEqual([true, false]);
+});
+
 test('attributes a 429 without rate_limited to a guard after five rejected tokens, or without the own token', () => {
   let nowMs = 0;
   const clock: Clock = { now: () => nowMs, sleep: async () => {} };

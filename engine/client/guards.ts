@@ -128,9 +128,10 @@ export class Guards {
 
   /**
    * Waits until a guard ends; true if the request is to be sent again. Throws TargetGuarded. If only this one
-   * request is refused, there is no guard: a guard also refuses another request that was served before.
+   * request is refused, there is no guard: a guard also refuses another request that was served before. `inFlight`: the
+   * most requests in flight during this one; a guard that counts them has ended when the other one is sent.
    */
-  async isToRetry(refused: Exchange, attempt: { guards: number }): Promise<boolean> {
+  async isToRetry(refused: Exchange, attempt: { guards: number }, inFlight = 1): Promise<boolean> {
     const { request } = refused;
     if (request.channel !== 'rest' || request.provoked || !isPlain(request) || !isGuardRefusal(refused))
       return false;
@@ -144,7 +145,7 @@ export class Guards {
       );
     }
     // The guard may have ended between the refusal and the probe.
-    return this.wereActive && attempt.guards++ === 0;
+    return (this.wereActive || inFlight > 1) && attempt.guards++ === 0;
   }
 
   /** All requests that meet the same guard share one wait; a guard that did not end is not waited for again. */

@@ -100,7 +100,7 @@ export class TargetHealth {
   }
 
   /** The most requests in flight during this one. */
-  private inFlight(exchange: Exchange): number {
+  inFlight(exchange: Exchange): number {
     return this.inFlightOf.get(exchange) ?? 1;
   }
 
