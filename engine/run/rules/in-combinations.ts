@@ -308,9 +308,9 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     }
     if (!failed || !(await isUnserved(drawn))) return note(failed, drawn);
     // A combination that is never served breaks another requirement; the usual one may still show this one broken.
-    const usual = { ...drawn, combination: {}, plain: plainRequest(kit, drawn.baseline, {}) };
-    const found = await testCase(tested, usual);
-    if (found && !(await isUnserved(usual))) await note(found, usual);
+    const usually = { ...drawn, combination: {}, plain: plainRequest(kit, drawn.baseline, {}) };
+    const found = await testCase(tested, usually);
+    if (found && !(await isUnserved(usually))) await note(found, usually);
     return NOT_SERVED;
   });
 }
