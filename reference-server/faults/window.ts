@@ -238,6 +238,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
+    'times of more than 37 characters are refused': misspelt(/.{38}/),
   }),
   ...fails({ '4.2-fractions-finer': /item \d+/ })({
     'nanoseconds of from are truncated': inMicroseconds('from'),
