@@ -76,7 +76,13 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: fc.constantFrom(...GRANTS),
     share: 0.3,
     judge: refusedGrant,
-    examples: (right) => [...nearButTrimmed(right), encodedTwice(right), right.replace('_', '-')],
+    examples: (right) => [
+      ...nearButTrimmed(right),
+      encodedTwice(right),
+      // The right one to a server that decodes the form before it splits it.
+      `${right}&x=y`,
+      right.replace('_', '-'),
+    ],
   },
   {
     name: 'scope',

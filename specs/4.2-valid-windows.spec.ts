@@ -67,8 +67,8 @@ const INVERTED: Rule = {
     const windows: readonly (readonly [string, string])[] = [
       [to, from],
       [formatInstant(shift(instant(from), 1n)), from],
-      // Epoch seconds of opposite signs.
-      ['2100-01-01T00:00:00Z', '1951-01-01T00:00:00Z'],
+      // Epoch seconds of opposite signs, which differ by more nanoseconds than 64 bits hold.
+      ['2300-01-01T00:00:00Z', '1951-01-01T00:00:00Z'],
       [formatInstant(shift(instant(from), 1n, 0)), from],
       ['2099-01-01T00:00:00Z', '2098-12-31T23:59:59.999999Z'],
       // Before 1970: the second counts down from the epoch, but the fraction still counts up.
@@ -88,7 +88,8 @@ const WRAPS = [2n ** 64n / 10n ** 9n, 2n ** 32n];
 const WIDE: readonly (readonly [string, string])[] = [
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
-  ['1600-01-01T00:00:00Z', '2300-01-01T00:00:00Z'],
+  // With the windows below: the last day of each month of 31 days.
+  ['1600-05-31T00:00:00Z', '2300-07-31T00:00:00Z'],
   ['1677-09-21T00:00:00Z', '2262-04-12T00:00:00Z'],
   ['1901-12-13T00:00:00Z', '2038-01-20T00:00:00Z'],
 ];
@@ -100,10 +101,10 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['0001-01-01T00:00:00Z', '0002-01-01T00:00:00Z'],
   ['9000-01-01T00:00:00Z', '9999-12-31T23:59:59.999999Z'],
   // Zero seconds, which is no missing value.
-  ['1600-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
+  ['1600-08-31T00:00:00Z', '1970-01-01T00:00:00Z'],
   ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
   ['1969-12-31T23:59:59.9Z', '1970-01-01T00:00:00.1Z'], // both are 0 s if the fraction is cut off towards zero
-  ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
+  ['2090-01-31T00:00:00Z', '2091-10-31T00:00:00Z'],
   // Clocks are put back between both edges, in Europe, New York, Chicago, Los Angeles and Sydney.
   ['2024-10-27T00:45:00Z', '2024-10-27T01:20:00Z'],
   ['2024-11-03T05:45:00Z', '2024-11-03T06:15:00Z'],

@@ -185,13 +185,7 @@ test(
     const { items } = await sampleDataOf(kit);
     const cuts = [0, 0.1, 0.37, 0.5, 0.81, 1].map((share) => Math.floor(share * (items.length - 1)));
     const windows = cuts.flatMap((end, i) => cuts.slice(0, i).map((start) => items.slice(start, end + 1)));
-    await mapConcurrently(
-      windows.filter((window) => window.length > 0),
-      async (window) => {
-        await kit.page(widely(windowOf(window)));
-      },
-    );
-    if (items.length === 1) await kit.page(widely(windowOf(items)));
+    await mapConcurrently(windows, (window) => kit.page(widely(windowOf(window))));
     // A day, as a daily job asks for it: a server may take midnight for the whole day that follows.
     for (const offsetMinutes of [0, 330]) {
       const midnight = (at: Instant): Instant => midnightOf(at, offsetMinutes);
@@ -268,7 +262,9 @@ test(
       fraction.length > MICRO ? 0 : fraction.replace(/[09]/g, '').length;
     const item = sample.items.reduce((best, one) => (digitsOf(one) > digitsOf(best) ? one : best));
     const ask = async (from: Instant, to: Instant, digits: number, judge: Judge): Promise<void> => {
-      const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, { digits }) });
+      // The longest time that must be accepted has an offset too.
+      const spelling = digits === 12 ? { digits, offsetMinutes: 60 } : { digits };
+      const query = widely({ from: formatInstant(from, { digits }), to: formatInstant(to, spelling) });
       kit.check('4.2-fractions', await kit.page(query, { id: '4.2-fractions' }), judge, `${digits} digits`);
     };
     for (const digits of [1, 2, 3, 4, 5, 6]) {

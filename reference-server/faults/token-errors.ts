@@ -214,6 +214,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       if (isElsewhere) form.set('grant_type', ['client_credentials']);
     }),
     'decodes values of a form twice': everyField((values) => values.map(decodedAgain)),
+    'decodes a form before it splits it': everyField((values) => values.map((value) => value.split('&')[0]!)),
     'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
     'an access token is a refresh token too': exchanging('refresh_token', 'refresh_token'),
     'an access token is an assertion too': exchanging(

@@ -23,10 +23,13 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['2026-03-01T00:00.5Z', '2026-03-01T00.5Z'], // fractions of a minute and of an hour
   ['2026-03-01T00:00:00:000Z', '20260301T000000Z'],
   ['26-03-01T00:00:00Z', '2026-3-1T00:00:00Z'],
+  ['2026-+3-01T00:00:00Z', '2026-03-01T00:00:00.5xZ'], // fields as parsers of integers read them
   ['02026-03-01T00:00:00Z', '02026-03-01T00:00:00Z'], // a fifth digit of the year
   ['1772323200', '1772323200000'],
   ['2026-03-01T00:00:00Zjunk', '2026-03-01T00:00:00 +01:00'], // as .NET and JavaScript have it
   ['2026-03-01T00:00:00Z ', ' 2026-03-01T00:00:00Z'],
+  // Times to a server that decodes a value twice, or the query before it splits it.
+  ['2026-03-01T00%3A00%3A00Z', '2026-03-01T00:00:00Z&x=y'],
   ['2026-03-01T00:00:00Z\n', '2026-03-02T00:00:00Z\u0000'],
   ['2026-03-01T00:00:00\u0000Z', '2026-03-01T00:00:00+01:00[Europe/Berlin]'],
   ['2026-03-01T00:00:00UTC', '2026-03-01T00:00:00 EST'],

@@ -19,9 +19,12 @@ export const rawQuery = (parameters: Readonly<Record<string, string>>): string =
 export const encoded = (parameters: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, encodeURIComponent(value)]));
 
-/** Queries that gateways may take for an attack: quotes, markup, lookups, two dots or dashes, NULs, invalid UTF-8 or encoding. */
+/**
+ * Queries that gateways may take for an attack: quotes, markup, lookups, two dots or dashes, an ampersand in a value,
+ * NULs, invalid UTF-8 or encoding, what is encoded twice.
+ */
 const SUSPICIOUS =
-  /['"<>`\\[\]{}|^]|(?:\.|%2e){2}|--|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[27]|%3[ce]|%5c|%60|%7c|%24%7b|[^ -~]/i;
+  /['"<>`\\[\]{}|^]|(?:\.|%2e){2}|--|%(?![0-9a-f]{2})|%0[0ad]|%[89a-f][0-9a-f]|%2[267]|%25[0-9a-f]{2}|%3[ce]|%5c|%60|%7c|%24%7b|[^ -~]/i;
 
 /** A name that occurs twice, or as `name` and `name[]`: parsers and firewalls reject it before the service sees it. */
 const REPEATED = /[?&]([^=&[%]+)(?:(?:\[|%5b)[^=&]*)?=[^&]*&(?:.*&)?\1(?:=|\[|%5b)/i;
