@@ -34,6 +34,10 @@ export function isGuardRefusal(exchange: Exchange): boolean {
     : status === 403 && !said().includes('forbidden');
 }
 
+/** A 4xx that is no JSON: not of the service itself (sections 7.1 and 7.2). */
+export const isOfGateway = ({ status, json }: Exchange): boolean =>
+  status >= 400 && status < 500 && json === undefined;
+
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
 
 const keysOf = (request: RequestOut): string[] => [

@@ -140,6 +140,11 @@ export const stacks: Groups = {
       server: blocked(403, ({ headers }) => !headers['cookie']?.includes('preview=1')),
       target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
     },
+    // Like mod_security with many hosting companies.
+    'a firewall that answers 406 with HTML where there is no User-Agent': blocked(
+      406,
+      ({ headers }) => headers['user-agent'] === undefined,
+    ),
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
