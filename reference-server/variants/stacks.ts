@@ -253,6 +253,11 @@ export const stacks: Groups = {
       403,
       ({ headers }) => headers['user-agent'] === undefined,
     ),
+    // Like Akamai, unless it is allowed there.
+    'a gateway that answers 501 with HTML to a token request in chunks': blocked(
+      501,
+      (request) => isTokenRequest(request) && request.headers['transfer-encoding'] !== undefined,
+    ),
     'a firewall that answers 403 with HTML to repeated parameters': blocked(403, (request) => {
       const names = isScreenings(request) ? [...queryOf(request).keys()] : [];
       return new Set(names).size < names.length;
