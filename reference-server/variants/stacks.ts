@@ -253,6 +253,11 @@ export const stacks: Groups = {
       403,
       ({ headers }) => headers['user-agent'] === undefined,
     ),
+    // Of mod_security in Apache httpd.
+    'a firewall that answers 500 with HTML to JSON that ends early': blocked(
+      500,
+      ({ headers, body }) => headers['content-type'] === 'application/json' && /^[{["]$/.test(String(body)),
+    ),
     // Like Akamai, unless it is allowed there.
     'a gateway that answers 501 with HTML to a token request in chunks': blocked(
       501,
