@@ -231,6 +231,11 @@ export const accidents: Groups = {
   },
   // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
+    // Like nginx with 444.
+    'a firewall that closes connections where there is no User-Agent': intercepting(
+      reset,
+      ({ headers }) => headers['user-agent'] === undefined,
+    ),
     '30 answers of 4xx in ten seconds: connections close': guarded(
       {
         ...{ keyOf: () => 'address', counts: ({ status }) => status >= 400 && status < 500 },

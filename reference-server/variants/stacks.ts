@@ -141,9 +141,9 @@ export const stacks: Groups = {
       target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
     },
     // Like mod_security with many hosting companies.
-    'a firewall that answers 406 with HTML where there is no User-Agent': blocked(
+    'a firewall that answers 406 with HTML where there is no User-Agent or no Accept': blocked(
       406,
-      ({ headers }) => headers['user-agent'] === undefined,
+      ({ headers }) => headers['user-agent'] === undefined || headers['accept'] === undefined,
     ),
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
