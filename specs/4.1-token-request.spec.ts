@@ -104,8 +104,8 @@ test(
       let exchange = await kit.send({ ...request, isChunked: row['body'] === 'in chunks' });
       if (exchange.request.isChunked) {
         kit.ledger.observe('chunked-token-request', sayToken(exchange));
-        // Application servers that read Content-Length alone, such as WSGI, take the body for empty.
-        if (isClientError(exchange)) exchange = await kit.send(request);
+        // Application servers that read Content-Length alone, such as WSGI, take the body for empty; Akamai answers 501.
+        if (isClientError(exchange) || exchange.status === 501) exchange = await kit.send(request);
       }
       kit.check('4.1-success', exchange, acceptsForm, Object.values(row).join(', '));
       for (const dialect of dialectsOf(row)) kit.ledger.observe('dialects', dialect);

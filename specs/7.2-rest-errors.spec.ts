@@ -365,7 +365,7 @@ test(
     const names = '__proto__=x&constructor[prototype]=y&';
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
-    for (const body of ['null', '{']) await sendForm(kit, body, 'application/json');
+    for (const body of ['null', '{]']) await sendForm(kit, body, 'application/json');
     const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
     const refused = tokenRequestOf(kit, formEncode(password));
     await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });

@@ -11,9 +11,10 @@ import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers, both } from '../../reference-server/run/alter.ts';
+import { answers, both, html } from '../../reference-server/run/alter.ts';
 import { authorized } from '../../reference-server/faults/bearer.ts';
 import { anySecret } from '../../reference-server/faults/forms.ts';
+import { answersFor } from '../../reference-server/variants/accidents.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
 
 const overTls = (server: ReferenceServer, host: string, cert: string) =>
@@ -65,6 +66,14 @@ for (const [member, status] of [
     leavesItIncomplete(await certified(target), words);
   });
 }
+
+for (const status of [502, 521])
+  test(`reports a gateway that answers ${status} to everything`, async ({ small }) => {
+    const unreachable = answersFor(20, 60_000, () => html(status, 'No origin'), { matches: () => true });
+    const options = { runs: 1, clock: fastClock(), only: selectIds(['4.2-success', '5']) };
+    const report = await certifyServer(small, unreachable, 'bare', options);
+    leavesItIncomplete(report, new RegExp(`answers ${status} to everything`));
+  });
 
 /** Passes each connection on to the port until `isBroken`, given the number of the connection and whether it was used. */
 function brokenConnections(port: number, isBroken: (connection: number, isUsed: boolean) => boolean) {

@@ -5,6 +5,7 @@ import type { Exchange, RequestOut } from './exchange.ts';
 import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
 import { Attempt, retryAfterMs } from './failures.ts';
+import { dateMs } from './target-clock.ts';
 import { TargetHealth } from './target-health.ts';
 
 const requestOf = (query: string): RequestOut =>
@@ -233,4 +234,19 @@ test('an HTTP-date in Retry-After is compared with the time of the answer', () =
     retryAfterMs(limited, Date.parse(`2026-03-01T${time}Z`)),
   );
   expect(waits).toEqual([181_000, 61_000, 1_000]);
+});
+
+test('Date is read in every form of an HTTP-date, in UTC wherever the kit is', () => {
+  const zone = process.env['TZ'];
+  process.env['TZ'] = 'America/New_York';
+  const read = (date: string) => dateMs({ ...answer(requestOf('a'), 200), headers: [['date', date]] });
+  const forms = [
+    'Sun, 01 Mar 2026 08:03:00 GMT',
+    'Sunday, 01-Mar-26 08:03:00 GMT',
+    'Sun Mar  1 08:03:00 2026',
+  ];
+  expect(forms.map(read)).toEqual(Array(3).fill(Date.UTC(2026, 2, 1, 8, 3)));
+  expect(read('2026-03-01 08:03:00')).toBeUndefined();
+  if (zone === undefined) delete process.env['TZ'];
+  else process.env['TZ'] = zone;
 });

@@ -34,6 +34,10 @@ export function isGuardRefusal(exchange: Exchange): boolean {
     : status === 403 && !said().includes('forbidden');
 }
 
+/** Not of the service itself: a 4xx that is no JSON (sections 7.1 and 7.2), or a closed connection, as by nginx for 444. */
+export const isOfGateway = ({ status, json, transportError: broken }: Exchange): boolean =>
+  (status >= 400 && status < 500 && json === undefined) || (broken?.kind === 'reset' && !broken.answerBegun);
+
 const pathOf = ({ url }: RequestOut): string => url.split('?')[0]!;
 
 const keysOf = (request: RequestOut): string[] => [

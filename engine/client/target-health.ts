@@ -82,6 +82,8 @@ export class TargetHealth {
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
+  /** False once a request failed through all retries although others were served. */
+  private gatewayRecovers = true;
   private probes = 0;
   private readonly unread: UnreadAnswers;
 
@@ -95,10 +97,6 @@ export class TargetHealth {
     signal?.addEventListener('abort', abort, { once: true });
   }
 
-  private get throttledForMs(): number {
-    return this.throttledUntilMs - this.options.clock.now();
-  }
-
   /** The most requests in flight during this one. */
   inFlight(exchange: Exchange): number {
     return this.inFlightOf.get(exchange) ?? 1;
@@ -110,7 +108,8 @@ export class TargetHealth {
   admit({ channel }: RequestOut, send: () => Promise<Exchange>, access: Access): Promise<Exchange> {
     const end = (): string | undefined => this.gone ?? this.exhausted.get(channel);
     return this.limit.run(async () => {
-      while (end() === undefined && this.throttledForMs > 0) await this.pause(this.throttledForMs);
+      const waitMs = (): number => this.throttledUntilMs - this.options.clock.now();
+      while (end() === undefined && waitMs() > 0) await this.pause(waitMs());
       const why = end();
       if (why !== undefined) throw new TargetGone(why);
       const flight = { most: 0 };
@@ -194,7 +193,8 @@ export class TargetHealth {
 
   /**
    * One of several instances may be failing: retries once without a wait, which may reach another instance, and then
-   * with backoff while other failed requests are served on retry.
+   * with backoff while other failed requests are served on retry. A gateway that chooses the instance by the URL, or
+   * keeps failures, is waited for as well, until that was in vain once.
    */
   private async isToRetryElsewhere(failed: Exchange, attempt: Attempt): Promise<boolean> {
     if (isTimeout(failed)) {
@@ -203,9 +203,10 @@ export class TargetHealth {
     }
     const other = this.otherThan(failed.request);
     if (other && (await this.guards.closesBoth(failed, other, attempt))) return this.recover(failed, other);
-    if (attempt.elsewhere > BACKOFFS) return false;
+    if (attempt.elsewhere > BACKOFFS) return (this.gatewayRecovers = false);
     if (attempt.elsewhere > 0) {
-      if (this.options.clock.now() > this.unsteadyUntilMs && !this.guards.hasClosed(failed)) return false;
+      const isUnsteady = this.options.clock.now() <= this.unsteadyUntilMs || this.guards.hasClosed(failed);
+      if (!isUnsteady && !(this.gatewayRecovers && isGatewayStatus(failed.status))) return false;
       await this.backOff(failed, attempt.elsewhere - 1);
     }
     attempt.elsewhere++;
@@ -240,12 +241,8 @@ export class TargetHealth {
     const { broken, failed: answered } = BACKOFFS_UNKNOWN;
     // The window of ten seconds of a guard may be longer, because HAProxy weights the one before it.
     const guarded = this.guards.mayHaveClosed(failed) ? 1 : 0;
-    const most =
-      known || isGatewayStatus(failed.status)
-        ? BACKOFFS + guarded
-        : failed.transportError
-          ? broken
-          : answered;
+    const unknown = failed.transportError ? broken : answered;
+    const most = known || isGatewayStatus(failed.status) ? BACKOFFS + guarded : unknown;
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);

@@ -30,23 +30,25 @@ const once = (number: number, matches: (request: ServiceRequest) => boolean, ans
   counting((asked, request, next) => (asked === number ? answer() : next(request)), matches);
 
 /**
- * From the request `number` on and for `forMs`, answers every matching request, or every `eachOf`-th, with `answer`;
- * repetitions after that are served.
+ * From the request `number` on and for `forMs`, answers every matching request, or every `eachOf`-th, or those with its
+ * path and query alone, with `answer`; repetitions after that are served.
  */
 export const answersFor = (
   number: number,
   forMs: number,
   answer: Answer,
-  { matches = isScreenings, eachOf = 1 } = {},
+  { matches = isScreenings, eachOf = 1, ofOnePath = false } = {},
 ): ServerOptions =>
   middleware(() => {
     let asked = 0;
     let untilMs = 0;
+    let first = '';
     return (request, next) => {
       if (!matches(request)) return next(request);
       asked += 1;
-      if (asked === number) untilMs = Date.now() + forMs;
-      return Date.now() < untilMs && asked % eachOf === 0 ? answer() : next(request);
+      if (asked === number) [untilMs, first] = [Date.now() + forMs, request.path];
+      const isMet = ofOnePath ? request.path === first : asked % eachOf === 0;
+      return Date.now() < untilMs && isMet ? answer() : next(request);
     };
   });
 
@@ -155,6 +157,13 @@ export const accidents: Groups = {
     'one 408 of a proxy that closes its connection': once(50, isScreenings, () =>
       html(408, 'Request Time-out'),
     ),
+    // Like CloudFront, which keeps errors too.
+    'one 503 that a cache keeps for ten seconds': answersFor(
+      200,
+      10_000,
+      () => refusal('503 service_unavailable'),
+      { ofOnePath: true },
+    ),
     'one 503 of the token endpoint, with HTML': once(3, isTokenRequest, () =>
       html(503, 'Service Unavailable', [['retry-after', '1']]),
     ),
@@ -222,6 +231,11 @@ export const accidents: Groups = {
   },
   // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
+    // Like nginx with 444.
+    'a firewall that closes connections where there is no User-Agent': intercepting(
+      reset,
+      ({ headers }) => headers['user-agent'] === undefined,
+    ),
     '30 answers of 4xx in ten seconds: connections close': guarded(
       {
         ...{ keyOf: () => 'address', counts: ({ status }) => status >= 400 && status < 500 },

@@ -140,6 +140,11 @@ export const stacks: Groups = {
       server: blocked(403, ({ headers }) => !headers['cookie']?.includes('preview=1')),
       target: (target) => ({ ...target, headers: { cookie: 'preview=1' } }),
     },
+    // Like mod_security with many hosting companies.
+    'a firewall that answers 406 with HTML where there is no User-Agent or no Accept': blocked(
+      406,
+      ({ headers }) => headers['user-agent'] === undefined || headers['accept'] === undefined,
+    ),
     'an X-Request-Id that is no UUID is 400': intercepting(
       () => refusal('400 invalid_request'),
       ({ headers }) => headers['x-request-id'] !== undefined && !UUID.test(headers['x-request-id']),
@@ -247,6 +252,16 @@ export const stacks: Groups = {
     'a firewall that answers 403 with HTML where there is no User-Agent': blocked(
       403,
       ({ headers }) => headers['user-agent'] === undefined,
+    ),
+    // Of mod_security in Apache httpd.
+    'a firewall that answers 500 with HTML to JSON that ends early': blocked(
+      500,
+      ({ headers, body }) => headers['content-type'] === 'application/json' && /^[{["]$/.test(String(body)),
+    ),
+    // Like Akamai, unless it is allowed there.
+    'a gateway that answers 501 with HTML to a token request in chunks': blocked(
+      501,
+      (request) => isTokenRequest(request) && request.headers['transfer-encoding'] !== undefined,
     ),
     'a firewall that answers 403 with HTML to repeated parameters': blocked(403, (request) => {
       const names = isScreenings(request) ? [...queryOf(request).keys()] : [];

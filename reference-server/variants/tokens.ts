@@ -1,6 +1,7 @@
 /** Tokens like those of other identity providers. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import {
+  answers,
   both,
   header,
   isTokenRequest,
@@ -8,6 +9,7 @@ import {
   tokenAnswers,
   tokenClaims,
   tokenMembers,
+  withHeader,
 } from '../run/alter.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -28,19 +30,39 @@ const keptTokens = both(
 );
 
 /** The issuer hands out the first token of each form again. */
-const cachedTokens = middleware(() => {
-  const held = new Map<string, ServiceAnswer & { readonly sinceMs: number }>();
-  return async (request, next) => {
-    const answer = await next(request);
-    if (!isTokenRequest(request) || answer.status !== 200) return answer;
-    const key = request.body.toString();
-    const first = held.get(key) ?? { ...answer, sinceMs: Date.now() };
-    held.set(key, first);
-    const body = JSON.parse(String(first.body)) as { expires_in: number };
-    const left = body.expires_in - Math.round((Date.now() - first.sinceMs) / 1000);
-    return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
-  };
-});
+const cachedTokensBy = (now: () => number): ServerOptions =>
+  middleware(() => {
+    const held = new Map<string, ServiceAnswer & { readonly sinceMs: number }>();
+    return async (request, next) => {
+      const answer = await next(request);
+      if (!isTokenRequest(request) || answer.status !== 200) return answer;
+      const key = request.body.toString();
+      const first = held.get(key) ?? { ...answer, sinceMs: now() };
+      held.set(key, first);
+      const body = JSON.parse(String(first.body)) as { expires_in: number };
+      const left = body.expires_in - Math.round((now() - first.sinceMs) / 1000);
+      return { ...first, body: JSON.stringify({ ...body, expires_in: left }) };
+    };
+  });
+const cachedTokens = cachedTokensBy(Date.now);
+
+const SET_BACK_AFTER_MS = 3_000;
+
+/** The clock is set back, and tokens of before are handed out again, with what is left of their life by then. */
+const setBack = (): ServerOptions => {
+  let now = Date.now;
+  return both(
+    {
+      wrapParts: (parts) => {
+        const untilMs = Date.now() + SET_BACK_AFTER_MS;
+        now = () => Date.now() + (Date.now() < untilMs ? AHEAD_MS : 0);
+        return { ...parts, now };
+      },
+    },
+    cachedTokensBy(() => now()),
+    answers((answer) => withHeader(answer, 'date', new Date(now()).toUTCString())),
+  );
+};
 
 const ISSUER = 'https://login.example.com/tenant';
 
@@ -81,6 +103,7 @@ export const tokens: Groups = {
   'with a cache': {
     'cached tokens, and a proxy whose Date is 30 s late': both(cachedTokens, dated(-30_000)),
   },
+  'with normalised paths': { 'a clock that is set back, and cached tokens': setBack() },
   'with its own spelling': {
     'a clock four minutes ahead': { now: () => Date.now() + 240_000 },
     'expires_in less a margin of three seconds, and further members': tokenMembers(() => ({
