@@ -1,6 +1,6 @@
 /** Section 4.2: which windows are valid, and which are rejected. */
 import { about, test } from '../fixtures/test.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
+import { SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
 import { refusedWith } from '../engine/checks/errors.ts';
 import { isEmpty } from '../engine/checks/selection.ts';
 import {
@@ -16,8 +16,8 @@ import { withWindow } from '../engine/run/combinations/factors.ts';
 import { refusal, refusalOr200, refusals, checksOf, type Rule } from '../engine/run/rules/in-combinations.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { sendQuery } from '../engine/run/rules/raw-request.ts';
-import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
-import { walk } from '../engine/run/walk/walk.ts';
+import { sampleDataOf, variedItems, windowOf } from '../engine/run/walk/survey.ts';
+import { checkWalk, walk } from '../engine/run/walk/walk.ts';
 
 const REQUIRED = (
   [
@@ -103,7 +103,6 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['1600-01-01T00:00:00Z', '1970-01-01T00:00:00Z'],
   ['1969-12-31T23:59:58.1Z', '1969-12-31T23:59:58.9Z'],
   ['1969-12-31T23:59:59.9Z', '1970-01-01T00:00:00.1Z'], // both are 0 s if the fraction is cut off towards zero
-  ['2090-01-01T00:00:00Z', '2091-01-01T00:00:00Z'],
   // Clocks are put back between both edges, in Europe, New York, Chicago, Los Angeles and Sydney.
   ['2024-10-27T00:45:00Z', '2024-10-27T01:20:00Z'],
   ['2024-11-03T05:45:00Z', '2024-11-03T06:15:00Z'],
@@ -122,6 +121,14 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2024-11-03T06:05:00Z', '2024-11-03T06:50:00Z'],
   ['2024-11-03T07:05:00Z', '2024-11-03T08:50:00Z'],
 ];
+
+/** The days that the Gregorian calendar left out, which RFC 3339 has; and the last days of a leap year to come. */
+const WITHOUT_ITEMS: readonly (readonly [string, string])[] = [
+  ['1582-10-10T00:00:00Z', '1582-10-16T00:00:00Z'],
+  ['2096-12-30T00:00:00Z', '2096-12-31T00:00:00Z'],
+];
+/** Pages that are cut by time may be empty and have a next. */
+const EMPTY_AT_MOST = 30;
 
 /** Days of distance from the data: a window of many years may leave out a partition or an archive, or include its `to`. */
 const GAPS = [0n, 1n, 31n, 366n];
@@ -184,6 +191,17 @@ test(
     await mapConcurrently([...ELSEWHERE, ...moved, ...beside, ...inFirstCentury(first, last)], ([from, to]) =>
       kit.page({ from, to, pageSize: 100 }),
     );
+  },
+);
+
+test(
+  'a traversal of no screenings ends: in a window without them, and after the last one',
+  about(['4.2-r5-exactly-once', '4.2-success'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const last = (await sampleDataOf(kit)).items.slice(-1);
+    const queries: PageQuery[] = WITHOUT_ITEMS.map(([from, to]) => ({ from, to, pageSize: 100 }));
+    for (const query of [...queries, { ...windowOf(last), fromId: last[0]!.id }])
+      await checkWalk(kit, query, { maxPages: EMPTY_AT_MOST }, 'no screenings');
   },
 );
 
