@@ -1,12 +1,13 @@
-/** Section 2.3: the screening object. */
+/** Section 2.3: the screening object; and section 3: only completed screenings. */
 import { about, test } from '../fixtures/test.ts';
 import { orderedItems } from '../engine/client/page.ts';
-import { sameInstant } from '../engine/data/instant.ts';
+import { formatInstant, instant, sameInstant, shift } from '../engine/data/instant.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { sayItem } from '../engine/checks/page.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
-import { Untested } from '../engine/errors.ts';
+import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 test(
   'every item of pages of several sizes has id, tenantId and testTime',
@@ -45,5 +46,25 @@ test(
     );
     if (sample.items.length < 2)
       throw new Untested('a single screening cannot show whether ids are stable; load more');
+  },
+);
+
+const UNFINISHED_ASKED = 20;
+
+test(
+  'screenings that are not completed are not returned',
+  about('4.2-window', { needs: 'page', access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const { unfinished } = kit.target;
+    if (!unfinished) return;
+    const tenantId = await kit.tenantOf();
+    const owned = unfinished.filter((one) => one.tenantId.toLowerCase() === tenantId.toLowerCase());
+    if (owned.length === 0) throw new SupplyUnusable(`unfinished holds no screening of tenant ${tenantId}`);
+    const step = Math.ceil(owned.length / UNFINISHED_ASKED);
+    const asked = owned.filter((_, index) => index % step === 0).map(({ testTime }) => instant(testTime));
+    // The observers compare every page with the file; these windows are where those screenings would appear.
+    await mapConcurrently(asked, (at) =>
+      kit.page({ from: formatInstant(shift(at, -1n, 0)), to: formatInstant(shift(at, 1n, 0)) }),
+    );
   },
 );

@@ -2,7 +2,7 @@
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { canonical, isObject } from '../engine/client/json.ts';
-import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import { isOrdered, orderedItems, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, instant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
 import type { Oracle } from '../engine/data/oracle.ts';
 import { FORBIDDEN, notServed, refused } from '../engine/checks/errors.ts';
@@ -141,6 +141,20 @@ test(
       );
       kit.check('5-forbidden', stranger!, refused(kit, FORBIDDEN), 'while the owner sends the same request');
     }
+  },
+);
+
+/** The id of a cursor need not exist, and a server must not look it up among those of others. */
+test(
+  "a from_id of another tenant's screening is a cursor as any other",
+  about('4.2-from_id', { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    requireSecondTenant(kit);
+    const [[from, to]] = WIDE_WINDOWS;
+    const [foreign] = orderedItems(await kit.page({ from, to, pageSize: 1 }, { client: 'secondTenant' }));
+    if (!foreign) throw new Untested('clients.secondTenant has no screenings; load some');
+    const { window } = await sampleDataOf(kit);
+    await kit.page({ ...window, pageSize: 50, fromId: foreign.id }, { id: '4.2-from_id' });
   },
 );
 

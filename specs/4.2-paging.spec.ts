@@ -61,7 +61,13 @@ test(
     ],
     { access: 'reads' },
   ),
-  ({ kit }) => walksOfSeveralPages(kit),
+  async ({ kit }) => {
+    await walksOfSeveralPages(kit);
+    const { window } = await sampleDataOf(kit);
+    // The digits of both are the same: a cache whose key joins them takes one page for the other.
+    await kit.page({ ...window, pageSize: 1, fromId: 11n });
+    await kit.page({ ...window, pageSize: 11, fromId: 1n });
+  },
 );
 
 test(

@@ -1,6 +1,6 @@
 /** Section 4.2: which windows are valid, and which are rejected. */
 import { about, test } from '../fixtures/test.ts';
-import { SOME_WINDOW } from '../engine/client/page.ts';
+import { SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
 import { refusedWith } from '../engine/checks/errors.ts';
 import { isEmpty } from '../engine/checks/selection.ts';
 import {
@@ -16,8 +16,8 @@ import { withWindow } from '../engine/run/combinations/factors.ts';
 import { refusal, refusalOr200, refusals, checksOf, type Rule } from '../engine/run/rules/in-combinations.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { sendQuery } from '../engine/run/rules/raw-request.ts';
-import { sampleDataOf, variedItems } from '../engine/run/walk/survey.ts';
-import { walk } from '../engine/run/walk/walk.ts';
+import { sampleDataOf, variedItems, windowOf } from '../engine/run/walk/survey.ts';
+import { checkWalk, walk } from '../engine/run/walk/walk.ts';
 
 const REQUIRED = (
   [
@@ -124,6 +124,14 @@ const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2024-11-03T07:05:00Z', '2024-11-03T08:50:00Z'],
 ];
 
+/** The days that the Gregorian calendar left out, which RFC 3339 has; and the last days of a leap year to come. */
+const WITHOUT_ITEMS: readonly (readonly [string, string])[] = [
+  ['1582-10-10T00:00:00Z', '1582-10-16T00:00:00Z'],
+  ['2096-12-30T00:00:00Z', '2096-12-31T00:00:00Z'],
+];
+/** Pages that are cut by time may be empty and have a next. */
+const EMPTY_AT_MOST = 30;
+
 /** Days of distance from the data: a window of many years may leave out a partition or an archive, or include its `to`. */
 const GAPS = [0n, 1n, 31n, 366n];
 
@@ -185,6 +193,17 @@ test(
     await mapConcurrently([...ELSEWHERE, ...moved, ...beside, ...inFirstCentury(first, last)], ([from, to]) =>
       kit.page({ from, to, pageSize: 100 }),
     );
+  },
+);
+
+test(
+  'a traversal of no screenings ends: in a window without them, and after the last one',
+  about(['4.2-r5-exactly-once', '4.2-success'], { access: 'reads', isSupplement: true }),
+  async ({ kit }) => {
+    const last = (await sampleDataOf(kit)).items.slice(-1);
+    const queries: PageQuery[] = WITHOUT_ITEMS.map(([from, to]) => ({ from, to, pageSize: 100 }));
+    for (const query of [...queries, { ...windowOf(last), fromId: last[0]!.id }])
+      await checkWalk(kit, query, { maxPages: EMPTY_AT_MOST }, 'no screenings');
   },
 );
 

@@ -20,6 +20,8 @@ import { UNAUTHENTICATED, refused } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { sayToken } from '../engine/checks/token.ts';
 import { formEncode } from '../engine/client/transport.ts';
+import { OFFERED_SCOPE } from '../engine/client/client.ts';
+import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import {
@@ -139,6 +141,20 @@ test(
         return undefined;
       return { ...refusedToken(kit, after, token, ', after a later one had been minted'), exchange: after };
     });
+  },
+);
+
+/** The granted scope may be a part of the requested one (rule 7). */
+test(
+  'a token of a part of the requested scopes is accepted',
+  about('5-valid-token', { needs: 'page', isSupplement: true }),
+  async ({ kit }) => {
+    const form = replaced(kit.client.validForm('primary'), 'scope', `${OFFERED_SCOPE} openid`);
+    const token = readToken(await kit.send(kit.client.tokenRequest(form)));
+    if (!token) return;
+    await kit.checkAll('5-valid-token', 'a part of the requested scopes', () =>
+      refusalOf(kit, token, 'of a part of the requested scopes', ', although the scope was granted'),
+    );
   },
 );
 

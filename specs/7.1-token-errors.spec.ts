@@ -328,10 +328,10 @@ test(
 
 test(
   'invalid_client: a wrong client_secret',
-  about(['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body', '4.1-success'], {
-    needs: 'token',
-    access: 'guesses',
-  }),
+  about(
+    ['7.1-invalid_client-secret', '7.1-invalid_client-challenge', '7.1-body', '4.1-success', '5-valid-token'],
+    { needs: 'token', access: 'guesses' },
+  ),
   async ({ kit }) => {
     await checkGuesses(kit, '7.1-invalid_client-secret', wrongSecrets(kit.target));
     const { clientSecret } = kit.target.clients.primary;

@@ -47,6 +47,8 @@ interface Probe {
   readonly afterExpected: string;
 }
 
+type Issued = Partial<Record<ClientName, Token | undefined>>;
+
 const PRIMARY: Authorization = { kind: 'client', client: 'primary' };
 
 async function checkFailingServer(kit: Kit): Promise<void> {
@@ -182,7 +184,8 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
   const expired = await unlessUntested(expiredBearer(kit));
   const { search } = new URL(page().url);
   const others = await otherPages(kit, search);
-  const minted: Partial<Record<ClientName, Token | undefined>> = {};
+  /** During the fault, and after it. */
+  const [early, minted]: [Issued, Issued] = [{}, {}];
   const altered = bearerOf(withAlteredSignature(partsOf((await kit.token()).text)), 'signature altered');
   const page200 = (name: string, before: Exchange, send = (): RequestOut => before.request): Probe => ({
     ...{ name, id, request: send, duringExpected: fails, afterExpected: heals('200') },
@@ -193,9 +196,16 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
     ...{ name, id, afterExpected: heals('200 with a token') },
     request: () => kit.client.tokenRequest(kit.client.validForm(client)),
     // The token endpoint may fail or not; a rejection is reported under 4.1-success.
-    during: () => 'right',
+    during: (exchange) => {
+      early[client] ??= readToken(exchange);
+      return 'right';
+    },
     after: (exchange) => ((minted[client] = readToken(exchange)) ? 'right' : 'not yet'),
   });
+  const withToken = (request: RequestOut, token: Token | undefined, when: string): RequestOut =>
+    token && !(token.expiresInSeconds! < LASTING_SECONDS)
+      ? { ...request, authorization: tokenHeader(token, `issued ${when} the fault`) }
+      : request;
   // The fault may affect the store of permissions. Without a request: what the target file does not supply.
   const refused: readonly (readonly [RequirementId, string, (() => RequestOut) | undefined | ''])[] = [
     ['5-missing', 'a request without a token: 401', () => ({ ...page(), authorization: { kind: 'none' } })],
@@ -241,14 +251,13 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
     token200('a token request', 'primary'),
     ...(secondTenant ? [token200("the second tenant's token request", 'secondTenant')] : []),
     ...others.map(([name, before]) =>
-      page200(name, before, () => {
-        const { primary: token } = minted;
-        const isLasting = token && !(token.expiresInSeconds! < LASTING_SECONDS);
-        return isLasting && before.request.authorization === PRIMARY
-          ? { ...before.request, authorization: tokenHeader(token, 'issued after the fault') }
-          : before.request;
-      }),
+      page200(name, before, () =>
+        before.request.authorization === PRIMARY
+          ? withToken(before.request, minted.primary, 'after')
+          : before.request,
+      ),
     ),
+    page200('a page with a token of the outage', first, () => withToken(page(), early.primary, 'during')),
     ...refused.flatMap(([id, name, request]): Probe[] => {
       if (!request) return [];
       const during = (exchange: Exchange): Verdict =>

@@ -1,5 +1,5 @@
 /** A fault for every law, as rare as possible while the law must still find it in nearly every run. */
-import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
+import { compareInstants, instant, sayInstant, shift } from '../../engine/data/instant.ts';
 import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
 import type { ServiceAnswer } from '../../reference-server/http/http.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
@@ -72,16 +72,29 @@ const sharedState = (): ServerOptions =>
     };
   });
 
-/** Caches answers whose body starts with this text, by URL. */
-const cachedForever = (start: string): ServerOptions =>
+/** Caches answers whose body and path match, by URL. */
+const cachedForever = (body: RegExp, where = (_: string): boolean => true): ServerOptions =>
   middleware(() => {
     const kept = new Map<string, ServiceAnswer>();
     return async (request, next) => {
       const known = kept.get(request.path);
       if (known) return known;
       const answer = await next(request);
-      if (String(answer.body).startsWith(start)) kept.set(request.path, answer);
+      if (body.test(String(answer.body)) && where(request.path)) kept.set(request.path, answer);
       return answer;
+    };
+  });
+
+/** Whether more follow is decided by a number that is counted at the first request for a window. */
+const countedOnce = (): ServerOptions =>
+  storedPages(() => {
+    const counts = new Map<string, number>();
+    return async (query, ask) => {
+      const { tenantId, fromId, from, to } = query;
+      const key = [tenantId, fromId, ...[from, to].map(sayInstant)].join(' ');
+      if (!counts.has(key)) counts.set(key, (await ask({ ...query, pageSize: 1_000_000 })).items.length);
+      const page = await ask(query);
+      return { ...page, more: page.items.length < counts.get(key)! };
     };
   });
 
@@ -204,7 +217,13 @@ export const LAW_FAULTS: readonly LawFault[] = [
     'pages by OFFSET': byPosition(),
   }),
   ...foundBy('a window that was empty returns what was stored since', 'filled', {
-    'empty pages are cached without an end': cachedForever('{"items":[]'),
-    'pages with screenings are cached without an end': cachedForever('{"items":[{'),
+    'empty pages are cached without an end': cachedForever(/^\{"items":\[\]/),
+    'pages with screenings are cached without an end': cachedForever(/^\{"items":\[\{/),
+    'pages with a next are cached without an end': cachedForever(/"next":/),
+    'the number of screenings in a window is cached without an end': countedOnce(),
+    'pages of windows that have ended are cached without an end': cachedForever(/^\{"items":/, (path) => {
+      const to = new URLSearchParams(path.split('?')[1]).get('to');
+      return to !== null && Date.parse(to) < Date.now();
+    }),
   }),
 ];

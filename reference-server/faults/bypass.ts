@@ -144,6 +144,18 @@ export const bypasses: readonly Fault[] = [
       body: '',
     })),
   }),
+  ...fails({ '4.2-window': /on the page/ })({
+    'a session cookie selects the page before it again': middleware(() => {
+      let latest: string | undefined;
+      return async (request, next) => {
+        const isKnown = cookieOf(request, 'session') === 'known' && latest !== undefined;
+        const answer = await next(isKnown ? { ...request, path: latest! } : request);
+        if (!isScreenings(request) || answer.status !== 200) return answer;
+        latest = request.path;
+        return withHeader(answer, 'set-cookie', 'session=known; Path=/; HttpOnly');
+      };
+    }),
+  }),
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
       onPages(header('etag', '"page"')),
@@ -174,6 +186,9 @@ export const bypasses: readonly Fault[] = [
       200,
     ),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
+    'the client_id in the path is the tenant of the token': tenantsLike(
+      (shown) => shown === 'primary-client',
+    ),
     'compares the first and the last group of a tenant': tenantsLike((shown, own) =>
       [0, -1].every((place) => shown.split('-').at(place) === own.split('-').at(place)),
     ),

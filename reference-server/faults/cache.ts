@@ -39,6 +39,9 @@ export const cached: readonly Fault[] = [
       query.delete('pageSize');
       return `${path} ${query}`;
     }),
+    'a cache key that joins pageSize and from_id': cache((path, query) =>
+      `${path} ${query}`.replace('&from_id=', ''),
+    ),
   }),
   ...failsFull({ '4.2-r3-one-tenant': /only screenings of|other tenant/ })({
     'a cache key without the tenant': cache(withoutTenant),

@@ -43,6 +43,7 @@ export const dialects: readonly Fault[] = [
       '400 invalid_request',
       ({ headers }) => headers['user-agent'] === undefined,
     ),
+    '%2b is no +': rejected('400 invalid_time_range', (request) => rawQuery(request).includes('%2b')),
     'from must be the first parameter': rejected('400 invalid_request', (request) =>
       /^(to|pageSize|from_id)=/.test(rawQuery(request)),
     ),

@@ -2,7 +2,9 @@
 import type { KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting, verifying } from '../run/alter.ts';
+import { answers, both, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
+import type { ServiceRequest } from '../http/http.ts';
+import { fieldOf } from './forms.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { verified, trusted, headerOf, hmacKey, payloadOf, signedWith, type TokenHeader } from './bearer.ts';
@@ -13,26 +15,31 @@ const { fails, failsLater } = theme([...REFUSALS, '4.2-success']);
 type Key = CryptoKey | KeyObject | Uint8Array | undefined;
 
 /** Also accepts a token that verifies with a key taken from its own header. */
-const trusting = (keyOf: (header: TokenHeader) => Promise<Key> | Key): ServerOptions =>
+const trusting = (
+  keyOf: (header: TokenHeader, claims: Partial<TokenClaims>) => Promise<Key> | Key,
+): ServerOptions =>
   verifying(() => async (token, nowSeconds, real) => {
     const known = await real(token, nowSeconds);
     if (known) return known;
     try {
-      const key = await keyOf(headerOf(token));
+      const key = await keyOf(headerOf(token), payloadOf(token) ?? {});
       return key && ((await jwtVerify(token, key)).payload as unknown as TokenClaims);
     } catch {
       return undefined;
     }
   });
 
+async function firstKeyOf(address: string, alg: string | undefined): Promise<Key> {
+  const { keys } = (await (await fetch(address)).json()) as { keys: JWK[] };
+  return importJWK(keys[0]!, alg);
+}
+
 export const forged: readonly Fault[] = [
   ...fails({ '5-forged': /401 unauthenticated.*200/ })({
     'trusts jwk in the header of the token': trusting(({ jwk, alg }) => jwk && importJWK(jwk, alg)),
-    'trusts the key set that jku in the header of the token names': trusting(async ({ jku, alg }) => {
-      if (!jku) return undefined;
-      const { keys } = (await (await fetch(jku)).json()) as { keys: JWK[] };
-      return importJWK(keys[0]!, alg);
-    }),
+    'trusts the key set that jku in the header of the token names': trusting(({ jku, alg }) =>
+      jku ? firstKeyOf(jku, alg) : undefined,
+    ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
     'kid is inserted into the SQL query for the HMAC key': hmacKey(
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
@@ -47,6 +54,11 @@ export const forged: readonly Fault[] = [
       Buffer.from('404E635266556A586E3272357538782F413F4428472B4B6250645367566B5970', 'base64'),
     ),
     'tokens are signed with the tenant_id': signedWith('HS512', TENANTS.primary),
+    'trusts the keys of the issuer that the token names': trusting(async (_, { iss }) => {
+      const metadata = await fetch(`${iss}/.well-known/openid-configuration`);
+      const { jwks_uri } = (await metadata.json()) as { jwks_uri: string };
+      return firstKeyOf(jwks_uri, 'RS256');
+    }),
     'accepts RSA signatures without verifying': trusted((_, { alg }) => /^RS/.test(String(alg))),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
@@ -59,6 +71,14 @@ export const forged: readonly Fault[] = [
   }),
   ...fails({ '5-valid-token': /401 unauthenticated, after a later one had been minted/ })({
     'a mint revokes earlier tokens': lastOnes(1),
+  }),
+  ...fails({ '5-valid-token': /401 unauthenticated, after a wrong client_secret/ })({
+    'a wrong client_secret revokes the tokens of the client': revokedByGuesses(),
+  }),
+  ...fails({ '5-valid-token': /401 unauthenticated, although the scope was granted/ })({
+    'a token of a part of the requested scopes is refused': refusedIfIssued((request) =>
+      fieldOf('scope')(request)?.includes(' '),
+    ),
   }),
   ...failsLater({ '5-valid-token': /after it was issued/ })({
     'the fourth later mint revokes a token': lastOnes(4),
@@ -73,6 +93,41 @@ export const forged: readonly Fault[] = [
     }),
   }),
 ];
+
+/** A client's tokens are valid until a token request with its id is answered 401. */
+function revokedByGuesses(): ServerOptions {
+  const ages = new Map<string, number>();
+  const issuedIn = new Map<string, number>();
+  const ageOf = (id = ''): number => ages.get(id) ?? 0;
+  return both(
+    minting(() => async (claims, real) => {
+      const token = await real({ ...claims, jti: String(Math.random()) } as TokenClaims);
+      issuedIn.set(token, ageOf(claims.sub));
+      return token;
+    }),
+    verified((claims, token) => (issuedIn.get(token) === ageOf(claims.sub) ? claims : undefined)),
+    answers(
+      (answer, request) => {
+        const id = fieldOf('client_id')(request)!;
+        ages.set(id, ageOf(id) + 1);
+        return answer;
+      },
+      ({ status }, request) => status === 401 && isTokenRequest(request),
+    ),
+  );
+}
+
+/** Refuses the tokens that matching token requests have earned. */
+function refusedIfIssued(isOdd: (request: ServiceRequest) => boolean | undefined): ServerOptions {
+  const odd = new Set<string>();
+  return both(
+    verified((claims, token) => (odd.has(token) ? undefined : claims)),
+    tokenBody((body, request) => {
+      if (isOdd(request)) odd.add(String(body['access_token']));
+      return body;
+    }),
+  );
+}
 
 /** Only the newest tokens of a client are valid. */
 function lastOnes(valid: number): ServerOptions {

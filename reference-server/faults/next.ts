@@ -14,9 +14,13 @@ import {
   queryOf,
   refusal,
   requests,
+  setNext,
+  windowOf,
   withoutLink,
   type Middleware,
+  type PageText,
 } from '../run/alter.ts';
+import { compareInstants } from '../../engine/data/instant.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { byDepth, sized, withoutFirst } from './rows.ts';
@@ -45,6 +49,19 @@ const link = (change: (next: string) => string | undefined): ServerOptions =>
   });
 
 const milliseconds = (text: string): string => new Date(text).toISOString();
+
+/** A client may ask last pages again, for what arrives after their last item; windows of no width end. */
+const polled = (isLast: (page: PageText, query: URLSearchParams) => boolean): ServerOptions =>
+  pages((page, query, _, { headers, path }) => {
+    const [from, to] = windowOf(query);
+    if (nextOf(page) || compareInstants(from!, to!) === 0 || !isLast(page, query)) return;
+    const last = page.items.at(-1);
+    if (last) {
+      query.set('from', /"testTime":"([^"]*)"/.exec(last)![1]!);
+      query.set('from_id', /"id":(\d+)/.exec(last)![1]!);
+    }
+    setNext(page, `http://${headers['host']}${path.split('?')[0]}?${query}`);
+  });
 
 export const next: readonly Fault[] = [
   ...fails({ '4.2-r6-next-to': /next with the request's to=/ })({
@@ -116,6 +133,12 @@ export const next: readonly Fault[] = [
   }),
   ...fails({ '4.2-r7-link': /Link header with rel="next"|with the URL/ })({
     'the Link header lacks angle brackets': link((to) => `${to}; rel="next"`),
+  }),
+  ...fails({ '4.2-r5-exactly-once': /leads back/ })({
+    'an empty page leads to itself': polled(({ items }) => items.length === 0),
+    'while to is in the future, a last page leads on': polled(
+      (_, query) => Date.parse(query.get('to') ?? '') > Date.now(),
+    ),
   }),
   ...fails({ '4.2-r7-link-absent': /no Link rel="next" on the final page/ })({
     'the final page has a Link header': pages((page, _, __, { headers, path }) => {
@@ -190,6 +213,16 @@ export const nextAgain: readonly Fault[] = [
         if (inFlight > 1) return emptyPage();
         await sleep(2);
         return next(request);
+      },
+    ),
+  }),
+  ...fails({ '4.2-repeatable': /items again/ })({
+    'the second of two concurrent requests for a first page gets an empty page': concurrently(
+      (request) => (queryOf(request).has('from_id') ? undefined : request.path),
+      async (inFlight, request, next) => {
+        const answer = await next(request);
+        await sleep(2);
+        return inFlight > 1 && answer.status === 200 && isScreenings(request) ? emptyPage() : answer;
       },
     ),
   }),

@@ -11,7 +11,7 @@ import {
   refusal,
 } from '../run/alter.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { hasExpired } from './bearer.ts';
+import { hasExpired, tokenOf } from './bearer.ts';
 import { REFUSALS, TOKEN_CLAIMS, theme, type Fault } from './fault.ts';
 import { nextPath } from './next.ts';
 
@@ -174,7 +174,23 @@ export const outages: readonly Fault[] = [
   ...fails({ '7.2-server-error': /with a new token: 200 within.*end of the fault.*401/ })({
     'after an outage new tokens are refused': afterwards(hasNoPageSize, () => refusal('401 unauthenticated')),
   }),
+  ...fails({ '7.2-server-error': /with a token of the outage: 200 within.*401/ })({
+    'after an outage the tokens that were issued in it are refused': withTokensOfOutage(),
+  }),
   ...fails({ '7.2-not_found': /404.*200/ })({
     'after an outage a tenant that is not onboarded is served': afterwards(isOf('notOnboarded'), emptyPage),
   }),
 ];
+
+/** Refuses tokens once the failure in which they were issued is over. */
+function withTokensOfOutage(): ReturnType<typeof outage> {
+  const odd = new Set<string>();
+  return outage(async (request, stage, next) => {
+    if (isScreenings(request) && stage === 'on') return unavailable();
+    if (isScreenings(request) && odd.has(tokenOf(request))) return refusal('401 unauthenticated');
+    const answer = await next(request);
+    const isIssued = stage === 'on' && isTokenRequest(request) && answer.status === 200;
+    if (isIssued) odd.add((JSON.parse(String(answer.body)) as { access_token: string }).access_token);
+    return answer;
+  });
+}

@@ -33,6 +33,13 @@ const coded = (status: number, code: string): ServerOptions =>
   refusals([status], (answer) => ({ ...answer, body: JSON.stringify({ code }) }));
 
 const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
+/** Fails instead of answering with screenings. */
+const failing = (where: (page: ServiceAnswer, request: ServiceRequest) => boolean): ServerOptions =>
+  answers(
+    () => refusal('500 internal_error'),
+    (answer, request) =>
+      isScreenings(request) && String(answer.body).startsWith('{"items":[{') && where(answer, request),
+  );
 
 /** Finds no representation of an error that the client accepts. */
 const unacceptable = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
@@ -93,6 +100,15 @@ export const restErrors: readonly Fault[] = [
       jsonBody((inner) => ({ ...inner, code: String(inner['code']).toUpperCase() })),
     ),
     'REST errors list all codes': errors(jsonBody(() => ({ codes: Object.values(CODES).flat() }))),
+  }),
+  ...fails({
+    '7.2-invalid_request': /400 invalid_request.*invalid_time_range page_size/,
+    '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_time_range page_size/,
+  })({
+    'a 400 lists all codes of its status': refusals(
+      [400],
+      jsonBody(() => ({ code: CODES[400] })),
+    ),
   }),
   ...failsFull({ '7.2-body': /a JSON body with.*at \/code/ })({
     'the code is not where the target file says': errors(jsonBody((error) => ({ error }))),
@@ -160,6 +176,8 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     '31 April is accepted': accepting('invalid_time_range', edgeLike(/-04-31T/)),
+    '31 September is accepted': accepting('invalid_time_range', edgeLike(/-09-31T/)),
+    '32 January is accepted': accepting('invalid_time_range', edgeLike(/-01-32T/)),
     'a window with equal edges is empty before they are parsed': accepting(
       'invalid_time_range',
       (query) => query.has('from') && query.get('from') === query.get('to'),
@@ -191,7 +209,25 @@ export const restErrors: readonly Fault[] = [
   ...failsFull({ '7.2-not_found': /404 not_found.*200/ })({
     'a tenant that is not onboarded gets an empty page': refusals([404], emptyPage),
   }),
+  ...fails({ '4.2-from_id': /200, or 400.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a from_id below 64 bits is 500': crashing(
+      (query) => /^-\d+$/.test(query.get('from_id') ?? '') && BigInt(query.get('from_id')!) < -(2n ** 63n),
+    ),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'sort by a member that no screening has is 500 where there are some': failing((_, request) =>
+      queryOf(request).has('sort'),
+    ),
+    'an If-Modified-Since that is no date is 500 where there are screenings': failing((_, { headers }) =>
+      /^\D+$/.test(headers['if-modified-since'] ?? '1'),
+    ),
+    'an unknown parameter that no header can hold is 500 in Link': failing(
+      ({ headers }, request) =>
+        headers.some(([name]) => name === 'link') && /[^\0-\xff]/.test([...queryOf(request).values()].join()),
+    ),
+    'an offset of up to fourteen hours that leads to the year 0 is 500': crashing(
+      edgeLike(/^0001-01-01T00:00:00\+(0\d|1[0-4]):/),
+    ),
     'an Accept header without JSON is 500': withHeaderLike('accept', /html/),
     'a 400 where Accept excludes JSON is 500': unacceptable(400, isScreenings),
     'a 401 where Accept excludes JSON is 500': unacceptable(401, isScreenings),

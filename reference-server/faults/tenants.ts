@@ -17,12 +17,13 @@ import {
   refusal,
   refusals,
   storedPages,
+  type PageOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { authenticatedByBasic, fieldOf } from './forms.ts';
-import { merged } from './rows.ts';
+import { EVERYTHING, merged } from './rows.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
@@ -37,7 +38,26 @@ const cursorOfTenant = nextUrls((next) => {
   return next;
 });
 
+/** The ids of the second tenant's screenings. */
+const idsOfSecond = async (query: PageQuery, ask: PageOf): Promise<Set<bigint>> => {
+  const { items } = await ask({ ...query, ...EVERYTHING, fromId: undefined, tenantId: TENANTS.secondTenant });
+  return new Set(items.map(({ id }) => id));
+};
+
 export const tenants: readonly Fault[] = [
+  ...failsFull({ '4.2-from_id': /on the page|strictly after|items/ })({
+    "a from_id of another tenant's screening selects nothing": storedPages(() => {
+      let foreign: Promise<Set<bigint>> | undefined;
+      return async (query, ask) => {
+        const { fromId, tenantId } = query;
+        const isForeign =
+          fromId !== undefined &&
+          tenantId === TENANTS.primary &&
+          (await (foreign ??= idsOfSecond(query, ask))).has(fromId);
+        return isForeign ? { items: [], more: false } : ask(query);
+      };
+    }),
+  }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'the tenant of a cursor is compared, and not the one of the path': both(
       accepting('forbidden', (query) => query.has('cursor')),

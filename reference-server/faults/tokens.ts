@@ -19,6 +19,7 @@ import {
   tokenMembers,
   withHeader,
 } from '../run/alter.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
 import { PAGES, TOKEN_CLAIMS, TOKEN_REFUSALS, full, theme, type Fault } from './fault.ts';
@@ -95,6 +96,9 @@ export const tokens: readonly Fault[] = [
   ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
   }),
+  ...fails({ '2.2-aud': /aud: the tenant_id/ })({
+    'aud is the tenant_id': tokenClaims(({ tenant_id }) => ({ aud: tenant_id })),
+  }),
   ...failsFull({ '2.2-aud': /as in every token before/ })({
     'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
   }),
@@ -143,6 +147,21 @@ export const tokens: readonly Fault[] = [
         return inFlight > 1 ? oauthError(409, 'conflict') : answer;
       },
     ),
+  }),
+  ...fails({ '4.1-success': /200.*400 .*invalid_scope/ })({
+    'a mint during a refused token request gets its error': middleware(() => {
+      let error: ServiceAnswer | undefined;
+      return async (request, next) => {
+        const answer = await next(request);
+        if (!isTokenRequest(request)) return answer;
+        // Longer than the delay between two concurrent requests on a busy machine.
+        if (answer.status < 400) return sleep(30).then(() => error ?? answer);
+        error = answer;
+        await sleep(60);
+        error = undefined;
+        return answer;
+      };
+    }),
   }),
   ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
     'the mint after a wrong secret is invalid_client': middleware(() => {

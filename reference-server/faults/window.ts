@@ -236,6 +236,11 @@ export const window: readonly Fault[] = [
       return shift({ ...instant(text), fraction: '' }, BigInt(digits), 6);
     }),
   }),
+  ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
+    'a fraction that rounding makes a whole second is none': parsed((text) =>
+      instant(text.replace(/\.9{6}[5-9]\d*/, '')),
+    ),
+  }),
   ...fails({ '4.2-fractions': /200.*400/ })({
     'times of more than nine digits are refused': misspelt(/\.\d{10}/),
     'times of more than 37 characters are refused': misspelt(/.{38}/),
@@ -312,6 +317,13 @@ export const window: readonly Fault[] = [
     'the hour that clocks skip in Berlin is the next one': refused((from, to) => {
       const read = (at: Instant): Instant =>
         formatInstant(at).startsWith('2024-03-31T02') ? shift(at, 3_600n, 0) : at;
+      return compareInstants(read(from), read(to)) > 0;
+    }),
+  }),
+  ...fails({ '4.2-success': /200.*400/ })({
+    'the days that the Gregorian calendar left out are ten days later': refused((from, to) => {
+      const read = (at: Instant): Instant =>
+        /^1582-10-(0[5-9]|1[0-4])/.test(formatInstant(at)) ? shift(at, 864_000n, 0) : at;
       return compareInstants(read(from), read(to)) > 0;
     }),
   }),

@@ -61,16 +61,18 @@ const values = (change: (value: string) => string) =>
   queried((pairs) => pairs.map((pair) => pair.replace(/=.*/s, change)));
 
 const usual = (request: RequestOut): RequestOut =>
-  values((value) => value.replace(UNRESERVED, decodeURIComponent).replace(/:|%3a/g, '%3A'))(
-    queried((pairs) => [...pairs].sort((a, b) => place(a) - place(b)))(request),
-  );
+  values((value) =>
+    value.replace(UNRESERVED, decodeURIComponent).replace(/:|%3a/g, '%3A').replaceAll('%2b', '%2B'),
+  )(queried((pairs) => [...pairs].sort((a, b) => place(a) - place(b)))(request));
 
 const QUERIES: Readonly<Record<string, Change>> = {
   'parameters as documented': usual,
   'parameters in reverse': (request) => queried((pairs) => [...pairs].reverse())(usual(request)),
   // Hexadecimal digits have no case (RFC 3986, 2.1).
   'unreserved characters percent-encoded, in lower case': (request) =>
-    values((value) => value.replaceAll('%3A', '%3a').replace(/[-TZ]/g, percentEncoded))(usual(request)),
+    values((value) =>
+      value.replace(/%(3A|2B)/g, (octet) => octet.toLowerCase()).replace(/[-TZ]/g, percentEncoded),
+    )(usual(request)),
   'colons as they are': (request) => values((value) => value.replace(/%3a/gi, ':'))(usual(request)),
 };
 

@@ -10,6 +10,7 @@ import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import { quote } from '../evidence/evidence.ts';
 import type { Kit } from '../kit.ts';
+import { refusalOf } from '../observers/valid-token.ts';
 import { readable, tokenRequestOf } from './raw-request.ts';
 
 export type Form = readonly (readonly [string, string])[];
@@ -110,7 +111,12 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
       const form = replaced(valid, name, value);
       const guess = (label: string): Promise<Exchange> =>
         sendForm(kit, id, form, refusedGuess(value, right), label);
+      const token = done === 0 && name === 'client_secret' ? await kit.token(owner) : undefined;
       await guess(`a wrong ${name}`);
+      if (token)
+        await kit.checkAll('5-valid-token', 'after a wrong secret', () =>
+          refusalOf(kit, token, 'of before a wrong secret', ', after a wrong client_secret'),
+        );
       // A server may keep what it compared, whatever the outcome, or mix up two concurrent requests.
       const isLast = done === guesses.length - 1;
       const again = isLast ? guess(`the same wrong ${name} again, beside the right one`) : undefined;
