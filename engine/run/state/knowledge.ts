@@ -203,9 +203,9 @@ export class Knowledge {
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        const known = oracle.get(id);
-        const isNew = !known || !sameInstant(known.at, at);
+        const isNew = !oracle.has(id, at);
         if (isNew && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
+        if (isNew) oracle.newAtMs = nowMs;
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
