@@ -55,8 +55,11 @@ async function checkFailingServer(kit: Kit): Promise<void> {
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
   // No probe shows what was stored in the scratch tenant.
-  for (const client of ['primary', 'secondTenant'] as const)
-    if (kit.target.clients[client]) await untilReplicasShow(kit, (await kit.oracle(client)).newAtMs);
+  for (const client of ['primary', 'secondTenant'] as const) {
+    if (!kit.target.clients[client]) continue;
+    const tenantId = (await kit.tenantOf(client)).toLowerCase();
+    await untilReplicasShow(kit, kit.knowledge.newAtMs.get(tenantId)?.at(-1) ?? 0);
+  }
   const deleted = new Set<bigint>();
   let unanswered: Untested | undefined;
   try {
