@@ -50,6 +50,16 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly onProgress?: (progress: Progress) => void;
 }
 
+/** The laws of pages run beside the walks, because the checks of tokens that come next run alone. */
+const afterWalks = SPECS.findLastIndex(({ ids }) => ids.includes('9-prefix')) + 1;
+const isOfTokens = ({ needs }: Check): boolean => needs === 'token';
+const ALL_CHECKS: readonly Check[] = [
+  ...SPECS.slice(0, afterWalks),
+  ...PROPERTIES.filter((law) => !isOfTokens(law)),
+  ...SPECS.slice(afterWalks),
+  ...PROPERTIES.filter(isOfTokens),
+];
+
 const selectChecks = (
   checks: readonly Check[],
   only: readonly RequirementId[] | undefined,
@@ -92,7 +102,7 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const { budget } = options;
   const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
-  const selected = selectChecks(options.checks ?? [...SPECS, ...PROPERTIES], options.only);
+  const selected = selectChecks(options.checks ?? ALL_CHECKS, options.only);
   const checks = options.first ? beginningWith(options.first, selected) : selected;
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], check?: Check): void =>

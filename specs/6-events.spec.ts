@@ -41,8 +41,12 @@ interface Captured {
   readonly at: Instant | undefined;
 }
 
+/** Read once, since a capture may be long. */
+const captured = (kit: Kit): Promise<readonly Captured[]> =>
+  kit.once('captured events', async () => readEvents(kit));
+
 /** The events of the capture; a line may hold a batch (CloudEvents JSON format, section 4). */
-function captured(kit: Kit): readonly Captured[] {
+function readEvents(kit: Kit): readonly Captured[] {
   const { events } = kit.target;
   if (!events) throw new Untested("supply events: a capture of primary's queue, one JSON CloudEvent a line");
   if (events.length === 0) throw new SupplyUnusable('the events file is empty; capture some events first');
@@ -102,14 +106,14 @@ function spanOf(events: readonly Captured[], window: Window | undefined): Window
 }
 
 /** The same event may be delivered repeatedly, but two different events must not share source and id. */
-function checkUniqueName(kit: Kit, { envelope, data, line }: Captured, named: Map<string, string>): void {
-  const [source, id] = ['source', 'id'].map((name) => member(envelope, name));
+function checkUniqueName(kit: Kit, event: Captured, named: Map<string, Captured>): void {
+  const [source, id] = ['source', 'id'].map((name) => member(event.envelope, name));
   if (typeof source !== 'string' || typeof id !== 'string') return;
-  const [key, content] = [JSON.stringify([source, id]), canonical(data)];
-  const before = named.get(key);
-  if (before !== undefined && before !== content)
-    fail(kit, '6-envelope', differs('one event of a source and id', `another one of ${key}`), line);
-  named.set(key, before ?? content);
+  const key = JSON.stringify([source, id]);
+  const before = named.get(key) ?? event;
+  if (before !== event && canonical(before.data) !== canonical(event.data))
+    fail(kit, '6-envelope', differs('one event of a source and id', `another one of ${key}`), event.line);
+  named.set(key, before);
 }
 
 /** The rule of section 2.3 that the data of an event breaks; undefined if it breaks none. */
@@ -130,8 +134,8 @@ test(
   'every captured event is a CloudEvents 1.0 envelope',
   about('6-envelope', { needs: 'token', access: 'reads' }),
   async ({ kit }) => {
-    const named = new Map<string, string>();
-    for (const event of captured(kit)) {
+    const named = new Map<string, Captured>();
+    for (const event of await captured(kit)) {
       kit.ledger.check('6-envelope');
       for (const mismatch of envelopeMismatches(event.envelope))
         fail(kit, '6-envelope', mismatch, event.line);
@@ -140,26 +144,39 @@ test(
   },
 );
 
+interface ScreeningEvents {
+  readonly events: readonly Captured[];
+  /** See newestOf. */
+  readonly newest: ReadonlySet<Captured>;
+  /** Of the events whose screening REST returns: what differs there; undefined if they are equal. */
+  readonly differences: ReadonlyMap<Captured, Mismatch | undefined>;
+  readonly rest: Rest;
+}
+
 /**
  * The captured events about screenings. A queue may carry other events too: if events of some types equal their REST
  * objects, the other types are left out.
  */
-async function screeningEvents(kit: Kit): Promise<{ events: readonly Captured[]; rest: Rest }> {
-  const events = captured(kit);
-  const span = spanOf(events, kit.target.window);
-  const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), brokenOff: undefined };
-  const types = new Set(events.flatMap((event) => (isEqualInRest(event, rest) ? event.type : [])));
-  const isOther = ({ type }: Captured): boolean => types.size > 0 && !types.has(type);
-  const others = [...new Set(events.filter(isOther).map(({ type }) => type))];
-  if (others.length > 0)
-    kit.ledger.notes.add(`captured events of another type were not compared: ${others.join(', ')}`);
-  return { events: events.filter((event) => !isOther(event)), rest };
-}
-
-function isEqualInRest({ data, screeningId }: Captured, { byId }: Rest): boolean {
-  const item = screeningId === undefined ? undefined : byId.get(screeningId);
-  return item !== undefined && data !== undefined && firstDifference(item, data) === undefined;
-}
+const screeningEvents = (kit: Kit): Promise<ScreeningEvents> =>
+  kit.once('events about screenings', async () => {
+    const all = await captured(kit);
+    const span = spanOf(all, kit.target.window);
+    const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), brokenOff: undefined };
+    const differences = new Map<Captured, Mismatch | undefined>();
+    for (const event of all) {
+      const item = event.screeningId === undefined ? undefined : rest.byId.get(event.screeningId);
+      if (item !== undefined && event.data !== undefined)
+        differences.set(event, firstDifference(item, event.data));
+    }
+    const equal = all.filter((event) => differences.has(event) && !differences.get(event));
+    const types = new Set(equal.map(({ type }) => type));
+    const isOther = ({ type }: Captured): boolean => types.size > 0 && !types.has(type);
+    const others = [...new Set(all.filter(isOther).map(({ type }) => type))];
+    if (others.length > 0)
+      kit.ledger.notes.add(`captured events of another type were not compared: ${others.join(', ')}`);
+    const events = all.filter((event) => !isOther(event));
+    return { events, newest: newestOf(events), differences, rest };
+  });
 
 /**
  * For an amended screening the newest event counts: by `time` if present, else the last one captured. A queue may
@@ -184,9 +201,8 @@ test(
   'an event and REST show the same screening',
   about('6-same-object', { access: 'reads' }),
   async ({ kit }) => {
-    const { events, rest } = await screeningEvents(kit);
+    const { events, newest, differences, rest } = await screeningEvents(kit);
     const tenantId = (await kit.tenantOf()).toLowerCase();
-    const newest = newestOf(events);
     let held = 0;
     for (const event of events) {
       const { line, data, screeningId } = event;
@@ -195,7 +211,7 @@ test(
       kit.ledger.check('6-same-object');
       const item = screeningId === undefined ? undefined : rest.byId.get(screeningId);
       if (item !== undefined) held++;
-      const difference = item !== undefined && newest.has(event) ? firstDifference(item, data) : undefined;
+      const difference = newest.has(event) ? differences.get(event) : undefined;
       const different = difference && unlessSince(difference, 'amended');
       const isUnlike = item === undefined || different !== undefined;
       const mismatch =
@@ -233,7 +249,7 @@ test(
   about('6-complete', { access: 'reads' }),
   async ({ kit }) => {
     const { window } = kit.target;
-    const { events, rest } = await screeningEvents(kit);
+    const { events, newest, rest } = await screeningEvents(kit);
     const known = await kit.oracle();
     // Without a window, the capture is complete at most between its first and last event that REST knows.
     const matched = events.filter(({ screeningId }) => rest.byId.has(screeningId!));
@@ -241,7 +257,6 @@ test(
     const whole = window ? await restOf(window, kit) : rest;
     if (whole.brokenOff !== undefined) throw new Untested(whole.brokenOff);
     const published = new Set(events.map(({ screeningId }) => screeningId));
-    const newest = newestOf(events);
     for (const id of window ? whole.byId.keys() : []) {
       kit.ledger.check('6-complete');
       if (!published.has(id))

@@ -56,7 +56,12 @@ async function checkFailingServer(kit: Kit): Promise<void> {
   if (!fault)
     throw new Untested('supply fault.start and fault.stop: commands that break and repair the server');
   const probes = await probesOf(kit);
-  await untilReplicasShow(kit, kit.knowledge.newAtMs.at(-1) ?? 0);
+  // No probe shows what was stored in the scratch tenant.
+  for (const client of ['primary', 'secondTenant'] as const) {
+    if (!kit.target.clients[client]) continue;
+    const tenantId = (await kit.tenantOf(client)).toLowerCase();
+    await untilReplicasShow(kit, kit.knowledge.newAtMs.get(tenantId)?.at(-1) ?? 0);
+  }
   const deleted = new Set<bigint>();
   let unanswered: Untested | undefined;
   try {

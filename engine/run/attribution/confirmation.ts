@@ -32,10 +32,27 @@ const mayLag = (id: RequirementId): boolean => COVERAGE.includes(id) || SELECTIO
 /** Differences that a deleted screening explains. */
 const mayHaveMoved = (id: RequirementId): boolean => mayLag(id) && id !== '4.2-repeatable';
 
-/** Whether a screening appeared that an earlier answer for its range did not have, moved, or was deleted, during the run. */
-const dataChanges = ({ knowledge: { pages, oracleOf, hasChanges } }: RunContext): boolean =>
+const tenantOf = (exchange: Exchange | undefined): string | undefined =>
+  exchange && parseQuery(exchange.request.url)?.tenantId.toLowerCase();
+
+/** Whether they ask for screenings of one tenant, or may. */
+const mayShareTenant = (tenantId: string | undefined, other: string | undefined): boolean =>
+  tenantId === undefined || other === undefined || tenantId === other;
+
+/**
+ * Whether a screening appeared that an earlier answer for its range did not have, moved, or was deleted, during the
+ * run. Those of another tenant explain nothing: the kit itself stores some in the scratch tenant.
+ */
+const dataChanges = (
+  exchange: Exchange | undefined,
+  { knowledge: { pages, oracleOf, hasChanges } }: RunContext,
+): boolean =>
   hasChanges ||
-  pages.some((page) => missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq));
+  pages.some(
+    (page) =>
+      mayShareTenant(tenantOf(exchange), tenantOf(page)) &&
+      missingFrom(page, oracleOf).some(({ firstSeen }) => firstSeen >= page.seq),
+  );
 
 /** Confirms every finding that was not confirmed yet; returns those that remain. */
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
@@ -47,7 +64,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     if (exchange && endedAtMs(exchange) < settledSinceMs) return;
     settledSinceMs = Date.now();
     knowledge.knownBefore = client.requests + 1;
-    await untilReplicasShow(run, knowledge.newAtMs.at(-1) ?? 0);
+    await untilReplicasShow(run, Math.max(0, ...[...knowledge.newAtMs.values()].flat()));
   };
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   await learnRawPlus(run);
@@ -132,7 +149,7 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
       seen++;
       latest = mismatch.exchange ?? latest;
     }
-    if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(run)))))
+    if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(exchange, run)))))
       return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.
     if (seen === 1 && isFailure && !SERVER_FAILURES.includes(finding.id)) return undefined;
@@ -153,15 +170,17 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
 
 /** Whether new screenings were returned shortly before or with this answer: another replica may return them later. */
 function isEarly(exchange: Exchange | undefined, run: RunContext): boolean {
+  if (!exchange) return false;
   const lagMs = run.pollingMs(LONGEST_LAG_MS);
-  return (
-    exchange !== undefined &&
-    run.knowledge.newAtMs.some((atMs) => atMs <= endedAtMs(exchange) && exchange.startedAtMs < atMs + lagMs)
+  const isBefore = (atMs: number): boolean =>
+    atMs <= endedAtMs(exchange) && exchange.startedAtMs < atMs + lagMs;
+  return [...run.knowledge.newAtMs].some(
+    ([tenantId, newAtMs]) => mayShareTenant(tenantOf(exchange), tenantId) && newAtMs.some(isBefore),
   );
 }
 
 function isBare(exchange: Exchange | undefined, { knowledge }: RunContext): boolean {
-  const tenantId = exchange && parseQuery(exchange.request.url)?.tenantId;
+  const tenantId = tenantOf(exchange);
   return tenantId === undefined || knowledge.oracleOf(tenantId)?.authoritative !== true;
 }
 

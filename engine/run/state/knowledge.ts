@@ -115,8 +115,8 @@ export class Knowledge {
   /** A traversal reached the page limit without an end. */
   endless = false;
 
-  /** When answers returned screenings that were unknown or at another instant, ascending; milliseconds since the epoch. */
-  readonly newAtMs: number[] = [];
+  /** By tenant, when answers returned screenings that were unknown or at another instant, ascending; as Date.now(). */
+  readonly newAtMs = new Map<string, number[]>();
 
   /** See Oracle.knownBefore. */
   set knownBefore(requests: number) {
@@ -198,17 +198,17 @@ export class Knowledge {
     const shown = this.shown.get(tenantId) ?? new Map<bigint, Shown>();
     this.shown.set(tenantId, shown);
     const oracle = this.oracles.get(tenantId);
+    let isNew = false;
     for (const { id, at, testTime = '', tenantId: owner } of items) {
       if (shown.size >= REMEMBERED) break;
       if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
-        const known = oracle.get(id);
-        const isNew = !known || !sameInstant(known.at, at);
-        if (isNew && this.newAtMs.at(-1) !== nowMs) this.newAtMs.push(nowMs);
+        isNew ||= !oracle.has(id, at);
         oracle.add({ id, at, testTime }, sent, exchange.request.url);
       }
     }
+    if (isNew) this.newAtMs.set(tenantId, [...(this.newAtMs.get(tenantId) ?? []), nowMs]);
     if (this.pages.length >= PAGES_KEPT) return;
     this.pages.push(exchange);
     this.sentBy.set(exchange, sent);
