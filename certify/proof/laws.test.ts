@@ -14,7 +14,7 @@ import { middleware } from '../../reference-server/run/alter.ts';
 import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { datasets, lineOf, screeningsOf } from '../../properties/generated-data.ts';
-import { lawOf } from '../../properties/law.ts';
+import { assertLaw } from '../../properties/law.ts';
 import type { Report } from '../report/report.ts';
 import { targetFor, type Mode } from './faults.ts';
 import { LAW_FAULTS } from './law-faults.ts';
@@ -149,14 +149,19 @@ test.describe('shrinks to a minimal counterexample', () => {
   test('within 500 requests, since every case may fail while data changes', async () => {
     const client = { requests: 0 };
     const kit = { client, ledger: new Ledger(), options: { seed: SEED, runs: 1 }, fail: () => {} };
-    const law = lawOf(kit as unknown as Kit, { id: '4.2-r5-exactly-once', title: 'no case holds' });
     const violation = { mismatch: { expected: 'every item', received: 'none' } };
-    const holds = law.predicate(async () => {
-      client.requests += 100;
-      return violation;
-    });
-    const cases = fc.array(fc.nat(), { minLength: 50, maxLength: 50 });
-    await fc.assert(fc.asyncProperty(cases, holds), law.parameters({ script: () => [] }));
+    await assertLaw(
+      kit as unknown as Kit,
+      { id: '4.2-r5-exactly-once', title: 'no case holds' },
+      {
+        cases: fc.array(fc.nat(), { minLength: 50, maxLength: 50 }),
+        holds: async () => {
+          client.requests += 100;
+          return violation;
+        },
+        script: () => [],
+      },
+    );
     expect(client.requests).toBe(600);
   });
 
