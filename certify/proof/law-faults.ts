@@ -10,7 +10,7 @@ import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults
 import { refusing, single } from '../../reference-server/faults/forms.ts';
 import type { Mode } from './faults.ts';
 
-interface LawFault {
+export interface LawFault {
   readonly law: string;
   readonly name: string;
   readonly server: ServerOptions;
