@@ -1,12 +1,12 @@
 /** A fault for every law, as rare as possible while the law must still find it in nearly every run. */
 import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
-import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
-import type { ServiceAnswer } from '../../reference-server/http/http.ts';
+import type { PageQuery } from '../../reference-server/parts.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { answering, middleware, reading, storedPages } from '../../reference-server/run/alter.ts';
+import { answering, reading, storedPages } from '../../reference-server/run/alter.ts';
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
-import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
+import { cache } from '../../reference-server/faults/cache.ts';
+import { alterStored, byDepth, RULES, rows, without } from '../../reference-server/faults/rows.ts';
 import { refusing, single } from '../../reference-server/faults/forms.ts';
 import type { Mode } from './faults.ts';
 
@@ -20,11 +20,6 @@ export interface LawFault {
 
 const foundBy = (law: string, mode: Mode, servers: Readonly<Record<string, ServerOptions>>): LawFault[] =>
   Object.entries(servers).map(([name, server]) => ({ law, mode, name, server }));
-
-const without = (page: StoredPage, index: number): StoredPage => ({
-  ...page,
-  items: page.items.filter((_, i) => i !== index),
-});
 
 /** Drops an item of pages deeper than `most`, at some page sizes. The last item and next stay the same. */
 const lossy = (concerns: (pageSize: number) => boolean, most: number, index: number): ServerOptions =>
@@ -74,15 +69,9 @@ const sharedState = (): ServerOptions =>
 
 /** Caches answers whose body starts with this text, by URL. */
 const cachedForever = (start: string): ServerOptions =>
-  middleware(() => {
-    const kept = new Map<string, ServiceAnswer>();
-    return async (request, next) => {
-      const known = kept.get(request.path);
-      if (known) return known;
-      const answer = await next(request);
-      if (String(answer.body).startsWith(start)) kept.set(request.path, answer);
-      return answer;
-    };
+  cache((path, query) => `${path}?${query}`, {
+    isGuarded: false,
+    isKept: ({ body }) => String(body).startsWith(start),
   });
 
 export const LAW_FAULTS: readonly LawFault[] = [

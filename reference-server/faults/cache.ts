@@ -13,7 +13,7 @@ interface Details {
 }
 
 /** Caches pages by a key that is made of the path and its query. */
-const cache = (
+export const cache = (
   keyOf: (path: string, query: URLSearchParams) => string,
   { isGuarded = true, isKept = () => true }: Details = {},
 ): ServerOptions =>
