@@ -282,7 +282,7 @@ test(
     const showsNew = (item: Entry, held: Entry | undefined): Promise<boolean> => {
       const beganMs = kit.clock.now();
       const cause = `a stale answer with ${held ? 'a screening' : 'no items'}`;
-      return kit.checkAll('4.2-window', cause, async () => {
+      return kit.checkAll({ id: '4.2-window', cause }, async () => {
         for (;;) {
           const exchange = await kit.client.send(from.asked, { unjudged: true });
           const { items } = pageOf(exchange);

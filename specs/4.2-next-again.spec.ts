@@ -35,7 +35,7 @@ async function checkNextAgain(kit: Kit, cause: string, authorization?: Authoriza
     }
     return undefined;
   };
-  await kit.checkAll('4.2-repeatable', cause, run, { needsAgain: true });
+  await kit.checkAll({ id: '4.2-repeatable', cause, needsAgain: true }, run);
 }
 
 test(
@@ -45,13 +45,11 @@ test(
     for (const page of await pagesOfNext(kit)) {
       const { url } = page.request;
       await kit.checkAll(
-        '4.2-repeatable',
-        'the same next at the same time',
+        { id: '4.2-repeatable', cause: 'the same next at the same time', needsAgain: true },
         async () => {
           const both = await Promise.all([kit.follow(url), kit.follow(url)]);
           return (await repeatMismatch(kit, page, both[0])) ?? (await repeatMismatch(kit, page, both[1]));
         },
-        { needsAgain: true },
       );
     }
   },

@@ -130,7 +130,7 @@ test(
   async ({ kit }) => {
     await kit.page(SOME_WINDOW);
     const token = await kit.token();
-    await kit.checkAll('5-valid-token', LATER_MINT, async () => {
+    await kit.checkAll({ id: '5-valid-token', cause: LATER_MINT }, async () => {
       const before = await askWith(kit, token, 'before a later mint');
       await kit.client.mint();
       const after = await askWith(kit, token, 'after a later mint');
@@ -158,7 +158,7 @@ test(
     if (!token) return;
     if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
     const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
-    await kit.checkAll('5-valid-token', 'the first token', () =>
+    await kit.checkAll({ id: '5-valid-token', cause: 'the first token' }, () =>
       refusalOf(kit, token, 'the first one of the run', `, ${age} s after it was issued`),
     );
   },

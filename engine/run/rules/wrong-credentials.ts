@@ -116,9 +116,9 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
       const again = isLast ? guess(`the same wrong ${name} again, beside the right one`) : undefined;
       const [isOdd] = await Promise.all([isRefusedOnce(kit, () => kit.client.mint(owner)), again]);
       if (isOdd)
-        await kit.checkAll('4.1-success', 'after a wrong secret', () => rightAfterWrong(kit, form, owner), {
-          needsAgain: true,
-        });
+        await kit.checkAll({ id: '4.1-success', cause: 'after a wrong secret', needsAgain: true }, () =>
+          rightAfterWrong(kit, form, owner),
+        );
     } catch (error) {
       // The rejections before the lockout are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;
