@@ -159,10 +159,8 @@ export function countsText(results: readonly { readonly status: Status }[]): str
   );
 }
 
-export const ofStatus = (
-  { items }: Pick<Results, 'items'>,
-  ...statuses: readonly Status[]
-): readonly Item[] => items.filter(({ status }) => statuses.includes(status));
+export const ofStatus = ({ items }: Pick<Results, 'items'>, status: Status): readonly Item[] =>
+  items.filter((item) => item.status === status);
 
 export function sections<T extends { readonly section: string }>(
   all: readonly T[],

@@ -141,9 +141,9 @@ export function terminal(results: Results, options: TerminalOptions = {}): strin
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
   const tokens = commands('token', ...results.tokenCommands);
   const lines = [
-    ...ofStatus(results, 'fail').flatMap((item) => broken(pen, item)),
-    ...ofStatus(results, 'error').flatMap((item) => broken(pen, item)),
-    ...ofStatus(results, 'warn').flatMap((item) => broken(pen, item)),
+    ...(['fail', 'error', 'warn'] as const).flatMap((status) =>
+      ofStatus(results, status).flatMap((item) => broken(pen, item)),
+    ),
     ...(tokens.texts.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, results),
     ...listed(pen, 'what changed', results.changes),
