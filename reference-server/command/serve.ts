@@ -111,12 +111,12 @@ async function serverOptions(flags: Flags): Promise<ServerOptions> {
     rateLimit: rateLimit && { ...rateLimit, algorithm: rateAlgorithm, burst: rateBurst },
     signingKeyPem: flags.signingKey,
     observe(counts) {
-      const metrics = createMetrics(counts);
-      const observer: Observer = (outcome) => {
-        metrics.observer(outcome);
+      const { observer, metrics } = createMetrics(counts);
+      const tellBoth: Observer = (outcome) => {
+        observer(outcome);
         logged?.(outcome);
       };
-      return { observer, metrics: () => metrics.text() };
+      return { observer: tellBoth, metrics };
     },
   };
 }

@@ -60,9 +60,9 @@ export interface ServerOptions {
   readonly wrapOutage?: (outage: Outage) => Outage;
 }
 
-interface Observation {
+export interface Observation {
   readonly observer: Observer;
-  /** Served at /metrics. */
+  /** In the Prometheus text format, served at /metrics. */
   readonly metrics?: () => Promise<string>;
 }
 
