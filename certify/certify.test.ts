@@ -13,8 +13,7 @@ import { failFor } from '../fixtures/playwright.ts';
 import { SPECS } from '../specs/all.ts';
 import { GROUPS } from '../reference-server/variants/all.ts';
 import { certifyServer, failedOf, resultOf } from './proof/faults.ts';
-import { compareInstants, instant, shift } from '../engine/data/instant.ts';
-import { screening, withAdded } from '../reference-server/faults/rows.ts';
+import { compareInstants, instant } from '../engine/data/instant.ts';
 import type { ServerOptions } from '../reference-server/run/start.ts';
 import { errorAnswer } from '../reference-server/http/http.ts';
 import {
@@ -31,7 +30,7 @@ import {
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
 import { outage } from '../reference-server/faults/outage.ts';
-import { withoutRecords } from '../reference-server/variants/live.ts';
+import { arrivingEvery, withoutRecords } from '../reference-server/variants/live.ts';
 
 test.describe('a budget', () => {
   for (const [budget, least] of [
@@ -64,17 +63,6 @@ test.describe('a budget', () => {
 
 // -- a run that ends early over data that arrive: nothing can be requested again ---------------------
 
-/** Every tenth request finds a new screening. */
-const arriving = withAdded(() => {
-  let asked = 0;
-  return ({ tenantId }) => {
-    const arrived = Array.from({ length: Math.floor(++asked / 10) }, (_, index) => BigInt(index));
-    return arrived.map((n) => screening(tenantId, FIRST_ID + n, shift(PRESENT, n, 0)));
-  };
-});
-const FIRST_ID = 8_000_000_000_000n;
-const PRESENT = instant('2026-11-26T12:00:00Z');
-
 /** Ends a run at this request. */
 const endingAt = (count: number, end: AbortController): ServerOptions =>
   middleware(() => {
@@ -85,15 +73,14 @@ const endingAt = (count: number, end: AbortController): ServerOptions =>
     };
   });
 
-for (const [how, options] of [
-  ['is interrupted', {}],
-  ['has a budget', { budget: 200 }],
-  ['has too few requests', { maxRequests: 200 }],
+for (const [how, options, endsAt] of [
+  ['is interrupted', {}, 200],
+  ['has a budget', { budget: 200 }, Infinity],
+  ['has too few requests', { maxRequests: 200 }, Infinity],
 ] as const)
   test(`a run that ${how} while screenings arrive reports none of them`, async ({ small }) => {
     const end = new AbortController();
-    const server =
-      'budget' in options || 'maxRequests' in options ? arriving : both(arriving, endingAt(200, end));
+    const server = both(arrivingEvery(10), endingAt(endsAt, end));
     const report = await certifyServer(small, server, 'bare', {
       ...options,
       signal: end.signal,

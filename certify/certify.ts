@@ -60,12 +60,6 @@ const ALL_CHECKS: readonly Check[] = [
   ...PROPERTIES.filter(isOfTokens),
 ];
 
-const selectChecks = (
-  checks: readonly Check[],
-  only: readonly RequirementId[] | undefined,
-): readonly Check[] =>
-  inOrder(only ? checks.filter(({ ids }) => ids.some((id) => only.includes(id))) : checks);
-
 /** The ids selected by words such as `4.2` (a section) or `5-missing`; empty if nothing matches. */
 export function selectIds(words: readonly string[]): RequirementId[] {
   return REQUIREMENTS.filter(({ id, section }) =>
@@ -102,7 +96,8 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   const began = performance.now();
   const { budget } = options;
   const concurrency = budget === undefined ? (options.concurrency ?? CONCURRENCY) : 1;
-  const selected = selectChecks(options.checks ?? ALL_CHECKS, options.only);
+  const isSelected = (id: RequirementId): boolean => options.only?.includes(id) ?? true;
+  const selected = inOrder((options.checks ?? ALL_CHECKS).filter(({ ids }) => ids.some(isSelected)));
   const checks = options.first ? beginningWith(options.first, selected) : selected;
   const requests = (): number => kit.client.requests;
   const tell = (done: number, findings: readonly Finding[], check?: Check): void =>
@@ -110,21 +105,21 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
       planned: checks.length,
       done,
       check,
-      findings: findings.filter(({ id }) => options.only?.includes(id) ?? true),
+      findings: findings.filter(({ id }) => isSelected(id)),
       requests,
       waitedMs: () => kit.client.health.waitedMs,
     });
   const fresh: Finding[] = [];
   let done = 0;
   let stopped: string | undefined;
-  const confirm = oneAtATime(async () => {
+  let confirmed = Promise.resolve();
+  const confirm = async (): Promise<void> => {
     const findings = await kit.confirmFindings();
     fresh.push(...findings);
     const broken =
-      options.failFast &&
-      findings.find((finding) => isViolation(finding) && (options.only?.includes(finding.id) ?? true));
+      options.failFast && findings.find((finding) => isViolation(finding) && isSelected(finding.id));
     if (broken) stopped ??= `--fail-fast ended the run at ${broken.id}`;
-  });
+  };
   let waiting = 0;
   const run = async (check: Check): Promise<void> => {
     if (stopped || signal.aborted) return;
@@ -132,7 +127,8 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
     if (budget !== undefined) kit.client.allowedUntil = requests() + shareOf(budget - requests(), waiting--);
     await untilAborted(runCheck(kit, check), signal);
     kit.client.allowedUntil = Infinity;
-    await confirm();
+    // One at a time.
+    await (confirmed = confirmed.then(confirm));
     done = Math.min(checks.length, kit.ledger.outcomes.length);
   };
   const runLane = async (lane: Lane): Promise<void> => {
@@ -246,9 +242,4 @@ export function concurrentLanes(checks: readonly Check[]): Lane[][] {
     const others = group.filter((check) => !scratch.includes(check)).map((check) => [check]);
     return scratch.length > 0 ? [scratch, ...others] : others;
   });
-}
-
-function oneAtATime(task: () => Promise<void>): () => Promise<void> {
-  let last = Promise.resolve();
-  return () => (last = last.then(task));
 }

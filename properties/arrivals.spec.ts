@@ -19,8 +19,8 @@ import {
   type Step,
   type Stretch,
 } from './generated-data.ts';
-import { lawOf, ORDERING, violationOf, type Entry, type Holds } from './law.ts';
-import { returnsStoredOnce, walkIsExact } from './paging-laws.ts';
+import { assertLaw, violationOf, type Holds } from './law.ts';
+import { returnsStoredOnce, walkIsExact, type Entry } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 
 interface Free extends Stretch {
@@ -190,33 +190,26 @@ test(
   'walks over generated data return it once and in order',
   about('4.2-r5-exactly-once', { access: 'scratch', isSupplement: true }),
   async ({ kit, check }) => {
-    const law = lawOf(kit, check);
     const { tenantId, fill } = await scratch(kit);
-    await fc.assert(
-      fc.asyncProperty(
-        datasets,
-        law.predicate(
-          whereReplicasLag(kit, async (dataset) => {
-            const { shown } = await fill(dataset);
-            // Before all replicas have shown it, only the walk as a whole is judged.
-            const stored = shown.map((entry) => ({ ...entry, testTime: entry.testTime! }));
-            kit.knowledge.set(tenantId, (await ingestOf(kit)).mayLag ? Oracle.of(stored) : new Oracle(false));
-            const expected = [...shown].sort(compareKeys);
-            const query = { ...around(expected), pageSize: dataset.pageSize };
-            return violationOf(
-              kit,
-              `the ${expected.length} screenings that were stored, once and in order`,
-              (fetchPage) => walkIsExact(fetchPage, query, expected, ORDERING),
-              'scratch',
-            );
-          }),
-        ),
-      ),
-      law.parameters({
-        share: 0.35,
-        script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
+    await assertLaw(kit, check, {
+      cases: datasets,
+      holds: whereReplicasLag(kit, async (dataset) => {
+        const { shown } = await fill(dataset);
+        // Before all replicas have shown it, only the walk as a whole is judged.
+        const stored = shown.map((entry) => ({ ...entry, testTime: entry.testTime! }));
+        kit.knowledge.set(tenantId, (await ingestOf(kit)).mayLag ? Oracle.of(stored) : new Oracle(false));
+        const expected = [...shown].sort(compareKeys);
+        const query = { ...around(expected), pageSize: dataset.pageSize };
+        return violationOf(
+          kit,
+          `the ${expected.length} screenings that were stored, once and in order`,
+          (fetchPage) => walkIsExact(fetchPage, query, expected),
+          'scratch',
+        );
       }),
-    );
+      share: 0.35,
+      script: (dataset) => [sayDataset(dataset), `pageSize ${dataset.pageSize}`],
+    });
   },
 );
 
@@ -240,56 +233,42 @@ test(
   'a traversal returns what was stored before it once, while more data arrives',
   about('4.2-r5-exactly-once', { access: 'scratch', isSupplement: true }),
   async ({ kit, check }) => {
-    const law = lawOf(kit, check);
     const { tenantId, store, fill } = await scratch(kit);
-    await fc.assert(
-      fc.asyncProperty(
-        fc
-          .tuple(
-            fc.noBias(fc.array(lates, { minLength: 1, maxLength: 3, size: 'max' })),
-            datasets.filter(({ steps }) => steps.length >= 3),
-          )
-          .map(([late, dataset]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late })),
-        law.predicate(
-          whereReplicasLag(kit, async (example) => {
-            const { from, shown } = await fill(example);
-            const ordered = [...shown].sort(compareKeys);
-            kit.knowledge.set(tenantId, new Oracle(false));
-            const arrive = async (page: number): Promise<void> => {
-              const now = example.late.filter((late) => late.page === page);
-              if (now.length === 0) return;
-              await store(
-                now.map((late, i) =>
-                  beside(
-                    ordered[placeOf(late, example)]!,
-                    late.gap,
-                    from.id + 4_000n + BigInt(page * 10 + i),
-                  ),
-                ),
-              );
-            };
-            const query = { ...around(ordered), pageSize: example.pageSize };
-            return violationOf(
-              kit,
-              `the ${ordered.length} screenings that were there before the walk, once and in order`,
-              (fetchPage) => returnsStoredOnce(fetchPage, query, ordered, arrive, ORDERING),
-              'scratch',
-            );
-          }),
-        ),
-      ),
-      law.parameters({
-        share: 0.3,
-        script: (example) => [
-          sayDataset(example),
-          `pageSize ${example.pageSize}`,
-          ...example.late.map(
-            (late) =>
-              `after page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} after`} item number ${placeOf(late, example) + 1}`,
-          ),
-        ],
+    await assertLaw(kit, check, {
+      cases: fc
+        .tuple(
+          fc.noBias(fc.array(lates, { minLength: 1, maxLength: 3, size: 'max' })),
+          datasets.filter(({ steps }) => steps.length >= 3),
+        )
+        .map(([late, dataset]) => ({ ...dataset, pageSize: Math.min(4, dataset.pageSize), late })),
+      holds: whereReplicasLag(kit, async (example) => {
+        const { from, shown } = await fill(example);
+        const ordered = [...shown].sort(compareKeys);
+        kit.knowledge.set(tenantId, new Oracle(false));
+        const arrive = async (page: number): Promise<void> => {
+          const now = example.late.filter((late) => late.page === page);
+          if (now.length === 0) return;
+          const idOf = (index: number): bigint => from.id + 4_000n + BigInt(page * 10 + index);
+          await store(now.map((late, i) => beside(ordered[placeOf(late, example)]!, late.gap, idOf(i))));
+        };
+        const query = { ...around(ordered), pageSize: example.pageSize };
+        return violationOf(
+          kit,
+          `the ${ordered.length} screenings that were there before the walk, once and in order`,
+          (fetchPage) => returnsStoredOnce(fetchPage, query, ordered, arrive),
+          'scratch',
+        );
       }),
-    );
+      share: 0.3,
+      script: (example) => [
+        sayDataset(example),
+        `pageSize ${example.pageSize}`,
+        ...example.late.map(
+          (late) =>
+            `after page ${late.page} one more arrives, ${late.gap === 'tie' ? 'at the instant of' : `a ${late.gap} after`} item number ${placeOf(late, example) + 1}`,
+        ),
+      ],
+    });
   },
 );
 
@@ -309,7 +288,7 @@ test(
     const showsNew = (item: Entry, held: Entry | undefined): Promise<boolean> => {
       const beganMs = kit.clock.now();
       const cause = `a stale answer with ${held ? 'a screening' : 'no items'}`;
-      return kit.checkAll('4.2-window', cause, async () => {
+      return kit.checkAll({ id: '4.2-window', cause }, async () => {
         for (;;) {
           const exchange = await kit.client.send(from.asked, { unjudged: true });
           const { items, nextUrl } = pageOf(exchange);

@@ -1,7 +1,7 @@
 /** Arbitraries for datasets: dense ties, clustered instants, ids that do not follow time. */
 import fc from 'fast-check';
 import { formatInstant, instant, shift, type Instant } from '../engine/data/instant.ts';
-import type { Entry } from './law.ts';
+import type { Entry } from './paging-laws.ts';
 
 /** One screening of a dataset: its distance from the previous one, and how it is written. */
 export interface Step {

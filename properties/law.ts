@@ -1,21 +1,20 @@
 /** What a property of a target needs beyond fast-check: findings with evidence, confirmation, a request budget. */
 import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
-import { isOrdered, pageOf, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
-import { compareKeys, type Key } from '../engine/data/oracle.ts';
+import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import type { Key } from '../engine/data/oracle.ts';
 import { displacedOn, missingFrom } from '../engine/checks/coverage.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isTrusted } from '../engine/checks/next.ts';
 import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
-import { isAmong, returnedAs, sayItem } from '../engine/checks/page.ts';
 import { stillThere } from '../engine/run/state/context.ts';
 import { pagesAtMost } from '../engine/run/walk/walk.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
 import { quote, targetOptions, tokenVariable } from '../engine/run/evidence/evidence.ts';
 import type { CheckName } from '../engine/run/check.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
-import type { FetchPage, Ordering } from './paging-laws.ts';
+import type { FetchPage } from './paging-laws.ts';
 import { Untested, PreconditionFailed } from '../engine/errors.ts';
 
 export interface Violation {
@@ -27,35 +26,35 @@ export interface Violation {
   readonly client?: ClientName | undefined;
 }
 
-interface Statement<Case> {
+export type Holds<Case> = (example: Case) => Promise<Violation | undefined>;
+
+interface Law<Case> {
+  readonly cases: fc.Arbitrary<Case>;
+  /** Resolves to the violation; undefined if the law holds for the case. */
+  readonly holds: Holds<Case>;
   /** The case as steps that a reader can follow. */
   readonly script: (example: Case) => readonly string[];
   /** Cases that every run tries before the random ones. */
-  readonly examples?: [Case][];
+  readonly examples?: readonly Case[];
   /** The number of cases relative to --runs: an expensive law has fewer. */
   readonly share?: number;
   /** A change of the target's data between two answers could explain a single failure, so the failure must repeat. */
   readonly needsAgain?: boolean;
 }
 
-export type Holds<Case> = (example: Case) => Promise<Violation | undefined>;
-
-/** What a law adds to fast-check's property and assertion. */
-interface Law {
-  /** The predicate of the property. `holds` resolves to the violation; undefined if the law holds for the case. */
-  predicate<Case>(holds: Holds<Case>): (example: Case) => Promise<boolean>;
-  parameters<Case>(statement: Statement<Case>): fc.Parameters<[Case]>;
-}
-
 /** A smaller case shows the same failure; the target may be slow, and where data changes all laws may fail. */
 const SHRINK = { requests: 500, timeMs: 5_000 } as const;
 
 /**
- * A law of the target for `fc.assert`: a counterexample becomes a finding, which is confirmed and reported; a request
- * budget and a target that is gone end the run without a counterexample. `id`: the requirement that a counterexample
- * breaks; `title`: names the law in reports and seeds its random cases.
+ * Asserts a law of the target: a counterexample becomes a finding, which is confirmed and reported; a request budget
+ * and a target that is gone end the run without a counterexample. `id`: the requirement that a counterexample breaks;
+ * `title`: names the law in reports and seeds its random cases.
  */
-export function lawOf(kit: Kit, { id, title }: CheckName): Law {
+export async function assertLaw<Case>(
+  kit: Kit,
+  { id, title }: CheckName,
+  { cases, holds, script, examples = [], share = 1, needsAgain }: Law<Case>,
+): Promise<void> {
   const { requests, timeMs } = { ...SHRINK, ...kit.options.shrink };
   let found:
     { readonly violation: Violation; readonly again: () => Promise<Violation | undefined> } | undefined;
@@ -78,7 +77,7 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
     }
   };
 
-  const predicate: Law['predicate'] = (holds) => async (example) => {
+  const predicate = async (example: Case): Promise<boolean> => {
     if (stopped || isShrunk()) return true;
     const before = judged;
     const run = (): Promise<Violation | undefined> => holds(example);
@@ -100,9 +99,9 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
     }
   };
 
-  const parameters: Law['parameters'] = ({ script, examples = [], share = 1, needsAgain }) => ({
+  await fc.assert(fc.asyncProperty(cases, predicate), {
     seed: seedFor(kit.options.seed, title),
-    examples,
+    examples: examples.map((example): [Case] => [example]),
     numRuns: examples.length + Math.max(1, Math.round(kit.options.runs * share)),
     ...(kit.options.path ? { path: kit.options.path } : {}),
     asyncReporter: async ({ counterexample, counterexamplePath, numShrinks }) => {
@@ -131,19 +130,9 @@ export function lawOf(kit: Kit, { id, title }: CheckName): Law {
       });
     },
   });
-  return { predicate, parameters };
 }
 
 // -- laws of paging over the kit -----------------------------------------------------------------
-
-/** What properties compare: an item of a page or of the known data. */
-export type Entry = Key & { readonly testTime: string | undefined };
-
-export const ORDERING: Ordering<Entry> = {
-  compare: compareKeys,
-  say: sayItem,
-  returnedAs: (wanted, items, expected) => returnedAs(wanted, items, isAmong(expected)),
-};
 
 /**
  * A shell loop that walks page by page. The token is $TOKEN and is sent to no other origin. What the server returns
@@ -155,7 +144,7 @@ const curlWalk = (target: Target, url: string, client: ClientName = 'primary'): 
   `next=$(printf '%s\\n' "$page" | sed -nE -e 's/.*"next" *: *"([^"]+)".*/\\1/' -e 't found' -e d -e ':found' -e 's/\\\\u0026/\\&/g' -e 's,\\\\/,/,g' -e p | head -n 1); done`;
 
 interface Fetched {
-  readonly fetchPage: FetchPage<PageQuery, Entry>;
+  readonly fetchPage: FetchPage;
   readonly last: () => Exchange | undefined;
   readonly first: () => string | undefined;
   readonly walked: () => readonly Exchange[];
@@ -200,7 +189,7 @@ function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinit
 export async function violationOf(
   kit: Kit,
   expected: string,
-  law: (fetchPage: FetchPage<PageQuery, Entry>) => Promise<string | undefined>,
+  law: (fetchPage: FetchPage) => Promise<string | undefined>,
   client?: ClientName,
 ): Promise<Violation | undefined> {
   let fetched = fetcher(kit, client);

@@ -14,7 +14,7 @@ import {
   isSuspicious,
   rawQuery,
 } from '../engine/run/rules/raw-request.ts';
-import { lawOf, type Violation } from './law.ts';
+import { assertLaw, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
 // -- near misses ---------------------------------------------------------------------------------
@@ -75,78 +75,54 @@ async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promis
 test(
   'what is nearly RFC 3339 is refused',
   about('7.2-invalid_time_range', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes }),
-        law.predicate(({ name, text }) =>
-          checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
-        ),
-      ),
-      law.parameters({ script: ({ name, text }) => [`${name}=${text}`] }),
-    );
-  },
+  ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: fc.record({ name: fc.constantFrom('from', 'to'), text: malformedTimes }),
+      holds: ({ name, text }) =>
+        checkRefused(kit, rawQuery(encoded({ ...SOME_WINDOW, [name]: text })), 'invalid_time_range'),
+      script: ({ name, text }) => [`${name}=${text}`],
+    }),
 );
 
 test(
   'what is nearly an integer is refused',
   about('7.2-invalid_request', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers }),
-        law.predicate(({ name, text }) =>
-          checkRefused(
-            kit,
-            rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
-            'invalid_request',
-            ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
-          ),
+  ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: fc.record({ name: fc.constantFrom('pageSize', 'from_id'), text: malformedIntegers }),
+      holds: ({ name, text }) =>
+        checkRefused(
+          kit,
+          rawQuery(encoded({ ...SOME_WINDOW, [name]: text })),
+          'invalid_request',
+          ...(name === 'pageSize' ? ['page_size_out_of_range'] : []),
         ),
-      ),
-      law.parameters({ script: ({ name, text }) => [`${name}=${text}`] }),
-    );
-  },
+      script: ({ name, text }) => [`${name}=${text}`],
+    }),
 );
 
 test(
   'a page size beyond the bounds is refused',
   about('7.2-page_size_out_of_range', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        // Firewalls reject the limits of 32 bits themselves.
-        fc.oneof(
-          fc.bigInt({ min: 1001n, max: 2n ** 31n - 100n }),
-          fc.bigInt({ min: 100n - 2n ** 31n, max: 0n }),
-        ),
-        law.predicate((size) =>
-          checkRefused(
-            kit,
-            rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
-            'page_size_out_of_range',
-            ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
-          ),
-        ),
+  ({ kit, check }) =>
+    assertLaw(kit, check, {
+      // Firewalls reject the limits of 32 bits themselves.
+      cases: fc.oneof(
+        fc.bigInt({ min: 1001n, max: 2n ** 31n - 100n }),
+        fc.bigInt({ min: 100n - 2n ** 31n, max: 0n }),
       ),
-      law.parameters({
-        share: 0.5,
-        // Numbers that become 100 or small when truncated to 32 or 64 bits.
-        examples: [
-          [0n],
-          [1001n],
-          [100n - 2n ** 32n],
-          [100n - 2n ** 64n],
-          [2n ** 53n + 1n],
-          [2n ** 63n + 100n],
-        ],
-        script: (size) => [`pageSize=${size}`],
-      }),
-    );
-  },
+      holds: (size) =>
+        checkRefused(
+          kit,
+          rawQuery({ ...encoded(SOME_WINDOW), pageSize: String(size) }),
+          'page_size_out_of_range',
+          ...(BigInt.asIntN(64, size) === size ? [] : ['invalid_request']),
+        ),
+      share: 0.5,
+      // Numbers that become 100 or small when truncated to 32 or 64 bits.
+      examples: [0n, 1001n, 100n - 2n ** 32n, 100n - 2n ** 64n, 2n ** 53n + 1n, 2n ** 63n + 100n],
+      script: (size) => [`pageSize=${size}`],
+    }),
 );
 
 // -- anything at all -----------------------------------------------------------------------------
@@ -187,23 +163,19 @@ const pairs = fc.array(
 test(
   'no query, however odd, makes the server fail',
   about('7.2-no-unprovoked-5xx', { needs: 'page', access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        pairs,
-        law.predicate(async (pairs) => {
-          const query = `?${sayPairs(pairs)}`;
-          // Firewalls count punctuation, whatever it is.
-          const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
-          const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
-          const mismatch = serverFailed(exchange);
-          return mismatch && { mismatch, exchange };
-        }),
-      ),
-      law.parameters({ script: (pairs) => [`?${sayPairs(pairs)}`] }),
-    );
-  },
+  ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: pairs,
+      holds: async (pairs) => {
+        const query = `?${sayPairs(pairs)}`;
+        // Firewalls count punctuation, whatever it is.
+        const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
+        const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
+        const mismatch = serverFailed(exchange);
+        return mismatch && { mismatch, exchange };
+      },
+      script: (pairs) => [`?${sayPairs(pairs)}`],
+    }),
 );
 
 /** Percent-encodes all of a value, or only what a request line does not allow. */
@@ -241,30 +213,24 @@ function alter(token: string, { part, place, letter }: Alteration): Authorizatio
 test(
   'a token with any letter changed is refused',
   about('5-tampered', { needs: 'page', access: 'reads late', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({
-          part: fc.constantFrom(0, 1, 2, 2, 2, 2),
-          place: fc.noBias(fc.nat({ max: 2_000 })),
-          letter: fc.constantFrom(...BASE64URL),
-        }),
-        law.predicate(async (alteration) => {
-          const { text, claims } = await kit.token();
-          if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
-          const altered = alter(text, alteration);
-          if (altered === undefined) return undefined;
-          const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, altered));
-          const mismatch = refused(kit, UNAUTHENTICATED)(exchange);
-          return mismatch && { mismatch, exchange };
-        }),
-      ),
-      law.parameters({
-        script: ({ part, place, letter }) => [
-          `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
-        ],
+  ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: fc.record({
+        part: fc.constantFrom(0, 1, 2, 2, 2, 2),
+        place: fc.noBias(fc.nat({ max: 2_000 })),
+        letter: fc.constantFrom(...BASE64URL),
       }),
-    );
-  },
+      holds: async (alteration) => {
+        const { text, claims } = await kit.token();
+        if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
+        const altered = alter(text, alteration);
+        if (altered === undefined) return undefined;
+        const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, altered));
+        const mismatch = refused(kit, UNAUTHENTICATED)(exchange);
+        return mismatch && { mismatch, exchange };
+      },
+      script: ({ part, place, letter }) => [
+        `${PARTS[part]} with letter ${place} (modulo its length) changed to ${letter}`,
+      ],
+    }),
 );

@@ -10,7 +10,7 @@ import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isClientError, isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
-import { lawOf } from './law.ts';
+import { assertLaw } from './law.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-_~%&=+ ';
 const credentials = fc
@@ -128,27 +128,22 @@ for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
       const owner = name === 'client_secret' ? 'secondTenant' : 'primary';
       const valid = kit.client.validForm(owner);
       const right = valid.find(([key]) => key === name)![1];
-      const law = lawOf(kit, check);
-      await fc.assert(
-        fc.asyncProperty(
-          cases,
-          law.predicate(async (value) => {
-            const request = kit.client.tokenRequest(replaced(valid, name, value));
-            const exchange = readable(await kit.send({ ...request, suspicious: isSuspicious(value) }));
-            // Credentials of another shape may also be rejected as malformed.
-            const isOther =
-              mayBeBlocked(value, exchange) || (guesses && !refusedAs(400, 'invalid_request')(exchange));
-            const mismatch = isOther ? undefined : judge(value)(exchange);
-            if (guesses) await kit.client.mint(owner);
-            return mismatch && { mismatch, exchange };
-          }),
-        ),
-        law.parameters({
-          share,
-          examples: examples(right).map((value) => [value]),
-          script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
-        }),
-      );
+      await assertLaw(kit, check, {
+        cases,
+        holds: async (value) => {
+          const request = kit.client.tokenRequest(replaced(valid, name, value));
+          const exchange = readable(await kit.send({ ...request, suspicious: isSuspicious(value) }));
+          // Credentials of another shape may also be rejected as malformed.
+          const isOther =
+            mayBeBlocked(value, exchange) || (guesses && !refusedAs(400, 'invalid_request')(exchange));
+          const mismatch = isOther ? undefined : judge(value)(exchange);
+          if (guesses) await kit.client.mint(owner);
+          return mismatch && { mismatch, exchange };
+        },
+        share,
+        examples: examples(right),
+        script: (value) => [`${name}=${name === 'client_secret' ? '(some other secret)' : value}`],
+      });
     },
   );
 }

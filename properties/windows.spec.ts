@@ -18,14 +18,13 @@ import {
   windowsOf,
   type WindowCase,
 } from './cases.ts';
-import { lawOf, ORDERING, violationOf, type Entry, type Violation } from './law.ts';
-import { exactly, partsEqualWhole, sameItems, walkIsExact, walkPages } from './paging-laws.ts';
+import { assertLaw, violationOf, type Violation } from './law.ts';
+import { exactly, sameItems, walkIsExact, walkPages, type Entry } from './paging-laws.ts';
 
 test(
   'a window cut in two holds what the whole holds',
   about('4.2-window', { access: 'reads', isSupplement: true }),
   async ({ kit, check }) => {
-    const law = lawOf(kit, check);
     const items = await itemsOf(kit);
     const cuts = fc
       .record({
@@ -46,23 +45,18 @@ test(
         ] as const;
         return { query, cut, parts };
       });
-    await fc.assert(
-      fc.asyncProperty(
-        cuts,
-        law.predicate(({ query, parts }) =>
-          violationOf(kit, 'both parts together to be the whole', (fetchPage) =>
-            partsEqualWhole<PageQuery, Entry>(fetchPage, { ...query, pageSize: 1000 }, parts, ORDERING),
-          ),
+    await assertLaw(kit, check, {
+      cases: cuts,
+      holds: ({ query, parts }) =>
+        violationOf(kit, 'both parts together to be the whole', (fetchPage) =>
+          sameItems(fetchPage, { ...query, pageSize: 1000 }, ...parts),
         ),
-      ),
-      law.parameters({
-        needsAgain: true,
-        script: ({ query, cut, parts: [first, second] }) => [
-          sayQuery(query),
-          `cut at ${cut}, pageSize ${first.pageSize} and ${second.pageSize}`,
-        ],
-      }),
-    );
+      needsAgain: true,
+      script: ({ query, cut, parts: [first, second] }) => [
+        sayQuery(query),
+        `cut at ${cut}, pageSize ${first.pageSize} and ${second.pageSize}`,
+      ],
+    });
   },
 );
 
@@ -79,99 +73,82 @@ test(
   'another spelling of the same instants gives the same screenings',
   about('4.2-offsets', { access: 'reads', isSupplement: true }),
   async ({ kit, check }) => {
-    const law = lawOf(kit, check);
     const others = fc.array(fc.record({ from: offsetSpellings, to: offsetSpellings }), {
       maxLength: 12,
       size: 'max',
     });
-    await fc.assert(
-      fc.asyncProperty(
-        fc.record({
-          window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }) }),
-          others: fc.noBias(others),
-        }),
-        law.predicate(async ({ window, others }) => {
-          const ask = (holds: Parameters<typeof violationOf>[2]): Promise<Violation | undefined> =>
-            violationOf(kit, 'the same screenings for all spellings', holds);
-          let items: readonly Entry[] = [];
-          await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, spelled(window))));
-          const violations = await mapConcurrently(others, ({ from, to }) =>
-            ask((fetchPage) => walkIsExact(fetchPage, spelled(window, from, to), items, ORDERING)),
-          );
-          const index = violations.findIndex((violation) => violation !== undefined);
-          const { from, to } = others[index] ?? {};
-          // Screenings may have arrived since the first walk.
-          return index < 0
-            ? undefined
-            : ask((fetchPage) =>
-                sameItems<PageQuery, Entry>(fetchPage, spelled(window), spelled(window, from, to), ORDERING),
-              );
-        }),
-      ),
-      law.parameters({
-        needsAgain: true,
-        script: ({ window, others }) => [
-          sayQuery(spelled(window)),
-          ...others.map(({ from, to }) => `and as ${sayQuery(spelled(window, from, to))}`),
-        ],
+    const ask = (holds: Parameters<typeof violationOf>[2]): Promise<Violation | undefined> =>
+      violationOf(kit, 'the same screenings for all spellings', holds);
+    await assertLaw(kit, check, {
+      cases: fc.record({
+        window: windows(await itemsOf(kit), { sizes: fc.integer({ min: 7, max: 60 }) }),
+        others: fc.noBias(others),
       }),
-    );
+      holds: async ({ window, others }) => {
+        let items: readonly Entry[] = [];
+        await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, spelled(window))));
+        const violations = await mapConcurrently(others, ({ from, to }) =>
+          ask((fetchPage) => walkIsExact(fetchPage, spelled(window, from, to), items)),
+        );
+        const index = violations.findIndex((violation) => violation !== undefined);
+        const { from, to } = others[index] ?? {};
+        // Screenings may have arrived since the first walk.
+        return index < 0
+          ? undefined
+          : ask((fetchPage) => sameItems(fetchPage, spelled(window), spelled(window, from, to)));
+      },
+      needsAgain: true,
+      script: ({ window, others }) => [
+        sayQuery(spelled(window)),
+        ...others.map(({ from, to }) => `and as ${sayQuery(spelled(window, from, to))}`),
+      ],
+    });
   },
 );
 
 test(
   'a window of no width is empty, however its edges are spelled',
   about('4.2-r1-zero-width', { access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        fc
-          .record({ window: await windowsOf(kit), from: spellings, to: spellings, withId: fc.boolean() })
-          .map(({ window, from, to, withId }) => ({
-            from: formatInstant(window.from, from),
-            to: formatInstant(window.from, to),
-            fromId: withId && window.around[0].id > 0n ? window.around[0].id - 1n : undefined,
-          })),
-        law.predicate(async (query) => {
-          const exchange = await kit.page(query, { id: check.id });
-          const mismatch = isEmpty(exchange);
-          return mismatch && { mismatch, exchange };
-        }),
-      ),
-      law.parameters({ script: (query) => [sayQuery(query)] }),
-    );
-  },
+  async ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: fc
+        .record({ window: await windowsOf(kit), from: spellings, to: spellings, withId: fc.boolean() })
+        .map(({ window, from, to, withId }) => ({
+          from: formatInstant(window.from, from),
+          to: formatInstant(window.from, to),
+          fromId: withId && window.around[0].id > 0n ? window.around[0].id - 1n : undefined,
+        })),
+      holds: async (query) => {
+        const exchange = await kit.page(query, { id: check.id });
+        const mismatch = isEmpty(exchange);
+        return mismatch && { mismatch, exchange };
+      },
+      script: (query) => [sayQuery(query)],
+    }),
 );
 
 /** Windows one instant wide return every item of that instant without paging. */
 test(
   'a window one instant wide holds exactly what lies there',
   about('4.2-from-inclusive', { access: 'reads', isSupplement: true }),
-  async ({ kit, check }) => {
-    const law = lawOf(kit, check);
-    await fc.assert(
-      fc.asyncProperty(
-        (await windowsOf(kit)).map(({ around: [first] }) => first),
-        law.predicate(async (item) => {
-          const query = oneInstant(item);
-          const known = (await expectedItems(kit, query)).filter(
-            ({ at }) => compareInstants(at, item.at) === 0,
-          );
-          return violationOf(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
-            const page = await fetchPage(query);
-            // An item returned with another testTime is not missing here.
-            const here = page.items.filter(({ id }) => known.some((one) => one.id === id));
-            return page.next === undefined ? exactly(here, known, ORDERING) : undefined;
-          });
-        }),
-      ),
-      law.parameters({
-        share: 0.5,
-        script: ({ id, testTime }) => [`the instant of item ${id}, ${testTime}`],
-      }),
-    );
-  },
+  async ({ kit, check }) =>
+    assertLaw(kit, check, {
+      cases: (await windowsOf(kit)).map(({ around: [first] }) => first),
+      holds: async (item) => {
+        const query = oneInstant(item);
+        const known = (await expectedItems(kit, query)).filter(
+          ({ at }) => compareInstants(at, item.at) === 0,
+        );
+        return violationOf(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
+          const page = await fetchPage(query);
+          // An item returned with another testTime is not missing here.
+          const here = page.items.filter(({ id }) => known.some((one) => one.id === id));
+          return page.next === undefined ? exactly(here, known) : undefined;
+        });
+      },
+      share: 0.5,
+      script: ({ id, testTime }) => [`the instant of item ${id}, ${testTime}`],
+    }),
 );
 
 function oneInstant({ at }: Entry): PageQuery {

@@ -44,7 +44,7 @@ test('appends events to the event file, also of screenings that another server s
   const directory = test.info().outputPath();
   const eventsFile = join(directory, 'events.ndjson');
   await writeFile(eventsFile, 'of other data\n');
-  const one = await begin({ eventsFile });
+  const one = await begin({ events: eventsFile });
   const other = await begin();
   expect(one.target().events).toBe(eventsFile);
   expect(await linesOf(eventsFile)).toHaveLength(40);
@@ -59,14 +59,14 @@ test('keeps the event of a deleted screening', async ({ begin }) => {
   const server = await begin();
   await server.clear(TENANTS.primary);
   expect(await walkOf(server)).toEqual([]);
-  await begin({ eventsDirectory: directory });
+  await begin({ eventsDir: directory });
   expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
   expect(await linesOf(join(directory, `${TENANTS.secondTenant}.ndjson`))).toHaveLength(10);
 });
 
 test('publishes no event for a screening that was not stored', async ({ begin }) => {
   const directory = test.info().outputPath();
-  const server = await begin({ eventsDirectory: directory });
+  const server = await begin({ eventsDir: directory });
   await expect(server.ingest([later(1), later(1)])).rejects.toThrow(/duplicate key/);
   expect(await linesOf(join(directory, `${TENANTS.primary}.ndjson`))).toHaveLength(40);
 });
@@ -116,7 +116,7 @@ test('delivers every event in order per tenant to files and to a webhook that fa
     asked += 1;
     return asked % 13 === 0 || (asked > 15 && !isUp) ? 503 : 204;
   });
-  const options = { webhook: `${hook.origin}/events`, eventsDirectory: directory };
+  const options = { webhook: `${hook.origin}/events`, eventsDir: directory };
   const first = await begin(options);
   await expect.poll(() => asked).toBeGreaterThan(15);
   await first.stop();

@@ -2,6 +2,7 @@
  * The parts of the service. Each can be replaced by another implementation: a plain object with functions that need no
  * `this`, because faults and variants copy it with one of them replaced.
  */
+import type { Screening } from '../engine/data/dataset.ts';
 import type { Instant } from '../engine/data/instant.ts';
 
 /** A query of one page: the screenings in [from, to), or those strictly after (from, fromId), by (instant, id). */
@@ -14,13 +15,8 @@ export interface PageQuery {
   readonly pageSize: number;
 }
 
-export interface StoredScreening {
-  readonly id: bigint;
-  /** As recorded. */
-  readonly testTime: string;
-  /** The JSON text of the whole screening, as recorded. */
-  readonly json: string;
-}
+/** Its testTime and its text are as recorded. */
+export type StoredScreening = Omit<Screening, 'tenantId'>;
 
 export interface StoredPage {
   /** In order; at most pageSize. */

@@ -95,19 +95,14 @@ test(
     await sendHarmlessWrites(kit);
     const after = await takeSnapshot(kit, query);
     let asked = 0;
-    await kit.checkAll(
-      '1-read-only',
-      'primary',
-      async () => {
-        if (asked++ === 0) return whatWritingChanged(kit, query, [before, after]);
-        // Screenings may arrive outside a named window, or after the dataset was exported.
-        const isStill = (await kit.oracle()).authoritative && !kit.target.window;
-        return isStill
-          ? whatWritingChanged(kit, query, [before, await takeSnapshot(kit, query)])
-          : changedByWriting(kit, query, before, `write periods ${asked}`, () => sendHarmlessWrites(kit));
-      },
-      { needsAgain: true },
-    );
+    await kit.checkAll({ id: '1-read-only', cause: 'primary', needsAgain: true }, async () => {
+      if (asked++ === 0) return whatWritingChanged(kit, query, [before, after]);
+      // Screenings may arrive outside a named window, or after the dataset was exported.
+      const isStill = (await kit.oracle()).authoritative && !kit.target.window;
+      return isStill
+        ? whatWritingChanged(kit, query, [before, await takeSnapshot(kit, query)])
+        : changedByWriting(kit, query, before, `write periods ${asked}`, () => sendHarmlessWrites(kit));
+    });
   },
 );
 
@@ -150,19 +145,15 @@ test(
     for (const [method, url, text, contentType] of steps) {
       const before = await takeSnapshot(kit, query, 'scratch');
       await sendWrite(kit, method, url, 'scratch', text, contentType);
-      await kit.checkAll(
-        '1-read-only',
-        `scratch ${method}`,
-        async () =>
-          whatWritingChanged(
-            kit,
-            query,
-            [before, await takeSnapshot(kit, query, 'scratch')],
-            'scratch',
-            isOurs,
-          ),
-        // A replica may show what was just stored later than another one.
-        { needsAgain: true },
+      // Twice: a replica may show what was just stored later than another one.
+      await kit.checkAll({ id: '1-read-only', cause: `scratch ${method}`, needsAgain: true }, async () =>
+        whatWritingChanged(
+          kit,
+          query,
+          [before, await takeSnapshot(kit, query, 'scratch')],
+          'scratch',
+          isOurs,
+        ),
       );
     }
   },

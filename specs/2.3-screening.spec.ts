@@ -21,29 +21,24 @@ test(
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
     const window = windowOf(sample.densestSlice);
-    await kit.checkAll(
-      '2.3-id-stable',
-      'probe',
-      async () => {
-        const [first, second] = [
-          await kit.page({ ...window, pageSize: 1000 }),
-          await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
-        ].map(orderedItems);
-        const length = Math.min(first!.length, second!.length);
-        for (let i = 0; i < length; i++) {
-          const [a, b] = [first![i]!, second![i]!];
-          if (!sameInstant(a.at, b.at)) return undefined;
-          const tied = [first!, second!].some((items) =>
-            [items[i - 1], items[i + 1]].some((other) => other && sameInstant(other.at, a.at)),
-          );
-          if (a.id !== b.id && !tied) {
-            return differs(`${sayItem(a)} with the same id again`, sayItem(b));
-          }
+    await kit.checkAll({ id: '2.3-id-stable', cause: 'probe', needsAgain: true }, async () => {
+      const [first, second] = [
+        await kit.page({ ...window, pageSize: 1000 }),
+        await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
+      ].map(orderedItems);
+      const length = Math.min(first!.length, second!.length);
+      for (let i = 0; i < length; i++) {
+        const [a, b] = [first![i]!, second![i]!];
+        if (!sameInstant(a.at, b.at)) return undefined;
+        const tied = [first!, second!].some((items) =>
+          [items[i - 1], items[i + 1]].some((other) => other && sameInstant(other.at, a.at)),
+        );
+        if (a.id !== b.id && !tied) {
+          return differs(`${sayItem(a)} with the same id again`, sayItem(b));
         }
-        return undefined;
-      },
-      { needsAgain: true },
-    );
+      }
+      return undefined;
+    });
     if (sample.items.length < 2)
       throw new Untested('a single screening cannot show whether ids are stable; load more');
   },

@@ -30,32 +30,27 @@ test(
     const { window } = await sampleDataOf(kit);
     // Beyond the buffer of a compressor. Compressed first: a cache may serve that to clients that accept no gzip.
     const query = { ...window, pageSize: Math.min(COMPRESSED_SIZE, kit.knowledge.pageSize) };
-    await kit.checkAll(
-      '4.2-repeatable',
-      'compressed',
-      async () => {
-        const request = kit.request(await kit.tenantOf(), query);
-        const compressed: [coding: string, page: Exchange][] = [];
-        for (const coding of ['br', 'gzip']) {
-          const headers = { ...request.headers, 'accept-encoding': coding };
-          compressed.push([coding, await kit.send({ ...request, headers })]);
-        }
-        const plain = await kit.page(query);
-        for (const [coding, exchange] of compressed) {
-          if (exchange.status !== 200 || !Array.isArray(pageOf(exchange).items))
-            return {
-              ...differs(
-                `the same page for Accept-Encoding: ${coding}`,
-                exchange.encoding === 'UTF-8' ? sayRefusal(exchange) : `${exchange.encoding}`,
-              ),
-              exchange,
-            };
-          const mismatch = await repeatMismatch(kit, exchange, plain);
-          if (mismatch) return mismatch;
-        }
-        return undefined;
-      },
-      { needsAgain: true },
-    );
+    await kit.checkAll({ id: '4.2-repeatable', cause: 'compressed', needsAgain: true }, async () => {
+      const request = kit.request(await kit.tenantOf(), query);
+      const compressed: [coding: string, page: Exchange][] = [];
+      for (const coding of ['br', 'gzip']) {
+        const headers = { ...request.headers, 'accept-encoding': coding };
+        compressed.push([coding, await kit.send({ ...request, headers })]);
+      }
+      const plain = await kit.page(query);
+      for (const [coding, exchange] of compressed) {
+        if (exchange.status !== 200 || !Array.isArray(pageOf(exchange).items))
+          return {
+            ...differs(
+              `the same page for Accept-Encoding: ${coding}`,
+              exchange.encoding === 'UTF-8' ? sayRefusal(exchange) : `${exchange.encoding}`,
+            ),
+            exchange,
+          };
+        const mismatch = await repeatMismatch(kit, exchange, plain);
+        if (mismatch) return mismatch;
+      }
+      return undefined;
+    });
   },
 );

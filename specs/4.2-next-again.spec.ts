@@ -35,7 +35,7 @@ async function checkNextAgain(kit: Kit, cause: string, authorization?: Authoriza
     }
     return undefined;
   };
-  await kit.checkAll('4.2-repeatable', cause, run, { needsAgain: true });
+  await kit.checkAll({ id: '4.2-repeatable', cause, needsAgain: true }, run);
 }
 
 test(
@@ -44,13 +44,11 @@ test(
   async ({ kit }) => {
     const twice = async (page: Exchange, ask: () => Promise<Exchange>): Promise<void> => {
       await kit.checkAll(
-        '4.2-repeatable',
-        'the same page at the same time',
+        { id: '4.2-repeatable', cause: 'the same page at the same time', needsAgain: true },
         async () => {
           const both = await Promise.all([ask(), ask()]);
           return (await repeatMismatch(kit, page, both[0])) ?? (await repeatMismatch(kit, page, both[1]));
         },
-        { needsAgain: true },
       );
     };
     const pages = await pagesOfNext(kit);

@@ -121,7 +121,7 @@ test(
     let asked = 0n;
     /** No earlier answer is for this query. */
     const newQuery = () => ({ from, to: formatInstant(shift(instant(to), --asked)), pageSize: 50 });
-    await kit.checkAll('4.2-r3-one-tenant', 'concurrent requests', async () => {
+    await kit.checkAll({ id: '4.2-r3-one-tenant', cause: 'concurrent requests' }, async () => {
       for (let round = 0; round < CONCURRENT_ROUNDS; round++) {
         const query = newQuery();
         const answers = await mapConcurrently(Object.entries(tenants), async ([client, tenantId]) => {

@@ -104,19 +104,14 @@ test(
     ];
     for (const query of queries) {
       // Where every second answer lacks a screening, one of two pairs shows a loss that no deletion explains.
-      await kit.checkAll(
-        '4.2-repeatable',
-        'probe',
-        async () => {
-          const [first, second, third] = [
-            await kit.page(query),
-            await kit.page(query),
-            await kit.page(query),
-          ] as const;
-          return (await repeatMismatch(kit, first, second)) ?? (await repeatMismatch(kit, second, third));
-        },
-        { needsAgain: true },
-      );
+      await kit.checkAll({ id: '4.2-repeatable', cause: 'probe', needsAgain: true }, async () => {
+        const [first, second, third] = [
+          await kit.page(query),
+          await kit.page(query),
+          await kit.page(query),
+        ] as const;
+        return (await repeatMismatch(kit, first, second)) ?? (await repeatMismatch(kit, second, third));
+      });
     }
   },
 );

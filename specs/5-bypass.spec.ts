@@ -218,6 +218,11 @@ function cookieHeaders(answers: readonly Exchange[]): { cookie: string }[] {
   return [...new Set(texts)].filter((cookie) => cookie !== '').map((cookie) => ({ cookie }));
 }
 
+const withHeaders = (request: RequestOut, more: Record<string, string>): RequestOut => ({
+  ...request,
+  headers: { ...more, ...request.headers },
+});
+
 /** Headers that claim an identity or refer to an earlier answer; earlier answers have set some of them. */
 test(
   'no other header replaces a token',
@@ -238,7 +243,7 @@ test(
     for (const more of all) {
       // A gateway may reject headers that only gateways set, redirect, or answer them as a health check.
       const offPath = more === spoofed;
-      const exchange = await kit.send({ ...bare, headers: { ...more, ...bare.headers }, offPath });
+      const exchange = await kit.send({ ...withHeaders(bare, more), offPath });
       const judge = offPath ? notServed('401 unauthenticated') : refused(kit, UNAUTHENTICATED);
       kit.check('5-missing', exchange, judge, Object.keys(more).join());
       // If a shared cache stores the 401, clients with a valid token receive it too.
@@ -256,28 +261,17 @@ test(
     if (!kit.target.clients.secondTenant) return;
     const other = await kit.tenantOf('secondTenant');
     const others = kit.request(other, SOME_WINDOW);
-    kit.check(
-      '5-forbidden',
-      await kit.send({ ...others, headers: { ...conditional, ...others.headers } }),
-      refused(kit, FORBIDDEN),
-      'if-none-match',
-    );
+    const unmatched = await kit.send(withHeaders(others, conditional));
+    kit.check('5-forbidden', unmatched, refused(kit, FORBIDDEN), 'if-none-match');
     // A server may allow internal callers every tenant.
-    const internal = gatewayHeaders(
-      other,
-      kit.target.clients.secondTenant.clientId,
-      (await kit.token()).text,
-    );
-    const exchange = await kit.send({
-      ...others,
-      headers: { ...internal, ...others.headers },
-      offPath: true,
-    });
+    const { clientId } = kit.target.clients.secondTenant;
+    const internal = gatewayHeaders(other, clientId, (await kit.token()).text);
+    const exchange = await kit.send({ ...withHeaders(others, internal), offPath: true });
     kit.check('5-forbidden', exchange, notServed('403 forbidden'), 'headers of gateways');
     for (const cookie of cookies) {
       const ask = async (path: string): Promise<Exchange> => {
         const request = kit.request(path, { from, to, pageSize: 50 }, 'secondTenant');
-        return kit.send({ ...request, headers: { ...cookie, ...request.headers } });
+        return kit.send(withHeaders(request, cookie));
       };
       const label = 'with the cookie of primary';
       kit.check('4.2-r3-one-tenant', await ask(other), onlyOf(other.toLowerCase()), label);

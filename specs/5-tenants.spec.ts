@@ -81,7 +81,7 @@ test(
     let asked = 0n;
     // A cache keyed by the URL alone would show the owner the rejection of the other tenant.
     const run = (): ReturnType<typeof ownerAfterStranger> => ownerAfterStranger(kit, tenantId, ++asked);
-    await kit.checkAll('4.2-success', 'after a rejection', run, { needsAgain: true });
+    await kit.checkAll({ id: '4.2-success', cause: 'after a rejection', needsAgain: true }, run);
   },
 );
 

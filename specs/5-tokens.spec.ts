@@ -132,7 +132,7 @@ test(
   async ({ kit }) => {
     await kit.page(SOME_WINDOW);
     const token = await kit.token();
-    await kit.checkAll('5-valid-token', LATER_MINT, async () => {
+    await kit.checkAll({ id: '5-valid-token', cause: LATER_MINT }, async () => {
       const before = await askWith(kit, token, 'before a later mint');
       await kit.client.mint();
       const after = await askWith(kit, token, 'after a later mint');
@@ -152,7 +152,7 @@ test(
     const form = replaced(kit.client.validForm('primary'), 'scope', `${OFFERED_SCOPE} openid`);
     const token = readToken(await kit.send(kit.client.tokenRequest(form)));
     if (!token) return;
-    await kit.checkAll('5-valid-token', 'a part of the requested scopes', () =>
+    await kit.checkAll({ id: '5-valid-token', cause: 'a part of the requested scopes' }, () =>
       refusalOf(kit, token, 'of a part of the requested scopes', ', although the scope was granted'),
     );
   },
@@ -174,7 +174,7 @@ test(
     if (!token) return;
     if (kit.ledger.findings.some(({ id, cause }) => id === '5-valid-token' && cause === LATER_MINT)) return;
     const age = Math.round((Date.now() - firstMint.startedAtMs) / 1000);
-    await kit.checkAll('5-valid-token', 'the first token', () =>
+    await kit.checkAll({ id: '5-valid-token', cause: 'the first token' }, () =>
       refusalOf(kit, token, 'the first one of the run', `, ${age} s after it was issued`),
     );
   },

@@ -31,7 +31,7 @@ test(
     const { nextUrl } = pageOf(page);
     const next = nextUrl && isTrusted(nextUrl, kit.target) ? [await kit.follow(nextUrl)] : [];
     for (const seen of [page, ...next])
-      await kit.checkAll('5-valid-token', 'an earlier run', () =>
+      await kit.checkAll({ id: '5-valid-token', cause: 'an earlier run' }, () =>
         refusalOf(kit, token, 'the one of an earlier run', ', issued to an earlier run', seen),
       );
   },

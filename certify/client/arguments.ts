@@ -12,7 +12,7 @@ export interface Arguments {
   readonly reportDir: string;
   readonly only?: readonly string[];
   readonly concurrency: number;
-  /** Seconds. */
+  /** The seconds without progress after which a client is stopped; 0: never. */
   readonly timeout: number;
 }
 

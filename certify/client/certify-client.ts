@@ -8,6 +8,7 @@ import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
 import { mapConcurrently } from '../../engine/client/concurrency.ts';
 import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.ts';
 import type { Verdict } from '../report/report.ts';
+import type { Arguments } from './arguments.ts';
 import { readPrinted, type Client } from './client.ts';
 import { INTERRUPTED, judgePlay, secretsOf, throughout } from './judge.ts';
 import { within } from './situations/blocks.ts';
@@ -17,14 +18,8 @@ import { SITUATIONS } from './situations/all.ts';
 import type { Play, Situation } from './situation.ts';
 import { openStage, type Given, realWorld, type World } from './stage.ts';
 
-export interface Options {
+export interface Options extends Pick<Arguments, 'only' | 'concurrency' | 'timeout' | 'listen'> {
   readonly name: string;
-  readonly only?: readonly string[];
-  readonly concurrency: number;
-  /** Stops a client that makes no progress for this long; 0: never. */
-  readonly pollingMs: number;
-  /** The port of the servers; 0 or absent: any free port. */
-  readonly port?: number;
   readonly signal?: AbortSignal;
   /** Creates the clock and network of a situation. Default: the system clock and sockets. */
   readonly world?: () => World;
@@ -38,9 +33,8 @@ interface Row {
   readonly play?: Play;
 }
 
-interface Context {
+interface Context extends Options {
   readonly client: Client;
-  readonly options: Options;
   readonly directory: string;
   readonly clientSecret: string;
   /** Receives every secret and token of the run; recognizes JWTs by their form. */
@@ -54,7 +48,9 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const chosen = SITUATIONS.filter(({ name }) => options.only?.includes(name) ?? true);
   const clientSecret = randomBytes(24).toString('hex');
   const redactor = createRedactor([clientSecret]);
-  const context = { client, options, directory: directory.path, clientSecret, redactor };
+  // One port serves one situation at a time, and a user may take any time.
+  const patient = options.listen === undefined ? {} : { concurrency: 1, timeout: 0 };
+  const context = { ...options, ...patient, client, directory: directory.path, clientSecret, redactor };
   const rows = new Map<string, Row>();
   const put = async (situation: Situation): Promise<void> =>
     void rows.set(situation.name, await play(situation, context));
@@ -62,11 +58,11 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const first = chosen.find((situation) => situation === SITUATIONS[0]);
   const others = chosen.filter((situation) => situation !== first);
   if (first) await put(first);
-  if (first && rows.get(first.name)!.play?.ended.status !== 0 && options.pollingMs > 0) {
+  if (first && rows.get(first.name)!.play?.ended.status !== 0 && context.timeout > 0) {
     const reason = `${first.name} must end with exit status 0 first`;
     for (const situation of others)
       rows.set(situation.name, { situation, result: resultOf(situation, 'untested', reason) });
-  } else await mapConcurrently(slowestFirst(others), put, options.concurrency);
+  } else await mapConcurrently(slowestFirst(others), put, context.concurrency);
   const played = chosen.map(({ name }) => rows.get(name)!);
   const situations = [
     ...played.map((row) => withNeed(row, rows)),
@@ -93,13 +89,13 @@ const resultOf = (
 });
 
 async function play(situation: Situation, context: Context): Promise<Row> {
-  const { tell, signal } = context.options;
+  const { tell, signal, redactor } = context;
   if (signal?.aborted) return { situation, result: resultOf(situation, 'untested', INTERRUPTED) };
   const began = performance.now();
   try {
     const seen = await perform(situation, context);
     const { status, reason, failures } = judgePlay(situation, seen);
-    const { redact, redactDeep, add } = context.redactor;
+    const { redact, redactDeep, add } = redactor;
     for (const secret of secretsOf(seen)) add(secret);
     const result: SituationResult = {
       ...resultOf(situation, status, reason && redact(reason)),
@@ -118,11 +114,11 @@ async function play(situation: Situation, context: Context): Promise<Row> {
 
 async function perform(
   situation: Situation,
-  { client, options, directory, clientSecret }: Context,
+  { client, directory, clientSecret, listen, timeout, signal, world: openWorld = realWorld }: Context,
 ): Promise<Play> {
-  const world = (options.world ?? realWorld)();
+  const world = openWorld();
   const staged = situation.stage(world.clock);
-  await using stage = await openStage(staged, world, clientSecret, options.port);
+  await using stage = await openStage(staged, world, clientSecret, listen);
   const { recorder } = stage;
   const { events } = situation;
   const eventsFile = events && join(directory, `${situation.name}.events.ndjson`);
@@ -132,14 +128,14 @@ async function perform(
   const stop = (why: NonNullable<Play['stopped']>): void => ending.abort(why);
   const stopWhenSilent = async (): Promise<void> => {
     while (!watching.signal.aborted) {
-      const leftMs = recorder.progressMs + options.pollingMs - recorder.now();
+      const leftMs = recorder.progressMs + 1000 * timeout - recorder.now();
       if (leftMs <= 0) return stop('silent');
       await world.clock.sleep(leftMs, watching.signal);
     }
   };
   recorder.onStorm = () => stop('storm');
-  options.signal?.addEventListener('abort', () => stop('interrupted'), { signal: watching.signal });
-  if (options.pollingMs > 0) void stopWhenSilent();
+  signal?.addEventListener('abort', () => stop('interrupted'), { signal: watching.signal });
+  if (timeout > 0) void stopWhenSilent();
   const ended = await client(given, ending.signal, situation.name, world).finally(() => watching.abort());
   return {
     ...{ given, ended, requests: recorder.requests, tokens: recorder.tokens },

@@ -14,7 +14,7 @@ const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientR
   certifyClient(smallClient(habits), {
     name: 'a small client',
     concurrency: 4,
-    pollingMs: 0,
+    timeout: 0,
     world: fakeWorld,
     ...options,
   });
@@ -38,7 +38,7 @@ for (const [status, mistakes] of Object.entries(withStatus))
 
 test('without exit status 0 after the plain walk, no other situation is played', async () => {
   const habits: Habits = { chokesOn: () => 'it reads no page' };
-  const { situations, verdict } = await played(habits, { pollingMs: 60_000, world: realWorld });
+  const { situations, verdict } = await played(habits, { timeout: 60, world: realWorld });
   expect(verdict).toBe('non-conformant');
   const [first, ...others] = SITUATIONS.map(({ name }) => situations.find((one) => one.name === name)!);
   expect(first!.status).toBe('fail');

@@ -22,12 +22,8 @@ async function main(): Promise<number> {
   const reportDir = at(args.reportDir);
   await prepareDirectory(reportDir);
   const report = await certifyClient(clientOf(args, reportDir), {
+    ...args,
     name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
-    only: args.only,
-    // One port serves one situation at a time, and a user may take any time.
-    concurrency: args.listen === undefined ? args.concurrency : 1,
-    pollingMs: args.listen === undefined ? 1000 * args.timeout : 0,
-    port: args.listen,
     signal: interrupted.signal,
     tell: ({ status, name }) => console.log(`${status.padEnd(8)}  ${name}`),
   });

@@ -146,10 +146,8 @@ export async function checkTarget(
     ...missingSupplies(target),
     ...(usable && isEmpty ? { core: sayNoScreenings(target) } : {}),
   };
-  for (const name of CLASSES)
-    lines.push(
-      `${name.padEnd(13)} ${usable ? (lacks[name] ?? 'would be exercised') : (lacks[name] ?? 'cannot be exercised without a page')}`,
-    );
+  const otherwise = usable ? 'would be exercised' : 'cannot be exercised without a page';
+  for (const name of CLASSES) lines.push(`${name.padEnd(13)} ${lacks[name] ?? otherwise}`);
   const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
   return { lines: lines.map((line) => visible(redact(line))), usable };
 }

@@ -151,12 +151,9 @@ function exchangeFrom(
   const { method } = request;
   // Other methods, such as a browser's preflight requests, are not specified.
   const channel =
-    method === 'POST' && authUrl !== undefined && address === `${authUrl}/oauth/token`
+    method === 'POST' && address === `${authUrl}/oauth/token`
       ? 'token'
-      : method === 'GET' &&
-          baseUrl !== undefined &&
-          address.startsWith(`${baseUrl}/v1/`) &&
-          REST_PATH.test(pathname)
+      : method === 'GET' && address.startsWith(`${baseUrl}/v1/`) && REST_PATH.test(pathname)
         ? 'rest'
         : undefined;
   // Status 0: the browser blocked the request or it was in flight. 304: the body is not in the file.

@@ -22,39 +22,23 @@ import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
 import { shellWord } from '../../engine/run/evidence/evidence.ts';
 import { UsageError } from '../../engine/errors.ts';
 
+type Switch = 'list' | 'init' | 'checkTarget' | 'failFast';
+type Address = 'baseUrl' | 'authUrl' | 'clientId';
+type Path = 'target' | 'dataset' | 'baseline' | 'knownFailures' | 'har' | 'fromHar' | 'history' | 'sign';
 type KitFlag = 'runs' | 'seed' | 'maxRequests' | 'budget' | 'concurrency' | 'waitForExpiry';
 
-/** The values of the flags, by their names in camel case. */
-export interface Options extends Partial<Pick<KitOptions, KitFlag>> {
-  readonly list?: true;
-  readonly explain?: string;
-  readonly init?: true;
-  readonly checkTarget?: true;
-  readonly target?: string;
-  readonly baseUrl?: string;
-  readonly authUrl?: string;
-  readonly clientId?: string;
-  readonly dataset?: string;
+/** The values of the flags, by their names in camel case; FLAGS says what they mean. Times are in seconds. */
+export interface Options
+  extends
+    Partial<Readonly<Record<Switch, true>>>,
+    Partial<Readonly<Record<Address | Path | 'explain', string>>>,
+    Partial<Readonly<Record<'timeout' | 'deadline', number>>>,
+    Partial<Pick<KitOptions, KitFlag>> {
   readonly reportDir: string;
   readonly only?: readonly RequirementId[];
-  /** Classes required for a conformant verdict, in addition to core. */
   readonly require: readonly RequirementClass[];
-  readonly failFast?: true;
-  readonly baseline?: string;
-  readonly knownFailures?: string;
-  /** Exit with 1 only for failures that neither the baseline nor the known failures contain. */
   readonly failOn?: 'new';
-  readonly har?: string;
-  readonly fromHar?: string;
-  readonly history?: string;
-  /** A private key (JWK) to sign certificate.jws with. */
-  readonly sign?: string;
-  /** Run again on a key press, or when files in this folder change. */
   readonly watch?: true | string;
-  /** Of one request, in seconds. */
-  readonly timeout?: number;
-  /** Of the run, in seconds. */
-  readonly deadline?: number;
 }
 
 const CALLED = commandName('certify');

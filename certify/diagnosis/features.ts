@@ -76,7 +76,6 @@ const haveSameAnswer = (one: Broken, other: Broken): boolean =>
 function featuresOf(failure: Failure): string[] {
   const { message, expected = message, picture, only = [], request, response } = failure;
   const [received = ''] = failure.received?.split(UNLESS) ?? [];
-  const as = /, (Authorization: .*|no Authorization)$/s.exec(request)?.[1];
   return [
     `${WANTED}${plain(expected)}`,
     ...(answerFeatures(received, expected) ?? [
@@ -95,7 +94,6 @@ function featuresOf(failure: Failure): string[] {
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     isWithinMilli(failure) ? 'shows within a millisecond of an edge' : 'shows in whole milliseconds',
     ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
-    ...(as ? [`asked with ${plain(as)}`] : []),
   ];
 }
 

@@ -26,7 +26,7 @@ async function certified(
 ): Promise<Report> {
   const [port, inner] = [await freePort(), await freePort()];
   const publicUrl = `http://127.0.0.1:${port}`;
-  await using server = await startServer(database, provisioned, { publicUrl, ports: { api: inner } });
+  await using server = await startServer(database, provisioned, { publicUrl, port: inner });
   await using _ = await startGateway(name, port, configured(port, `http://127.0.0.1:${inner}`));
   const target = await targetFor(server, mode);
   const rateLimit = probe ? { maxRequests: 4_000, maxSeconds: 20 } : undefined;

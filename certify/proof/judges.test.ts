@@ -143,9 +143,9 @@ function instrument(): Judges & Disposable {
     const held: Judge = (answer) => hold(site, judge(answer));
     return check.call(this, id, exchange, held, cause);
   };
-  Kit.prototype.checkAll = function (id, cause, run, options) {
-    const site = `${id} ${callerOf()}`;
-    return checkAll.call(this, id, cause, async () => hold(site, await run()), options);
+  Kit.prototype.checkAll = function (law, run) {
+    const site = `${law.id} ${callerOf()}`;
+    return checkAll.call(this, law, async () => hold(site, await run()));
   };
   Kit.prototype.fail = function (finding) {
     const caller = callerOf();

@@ -1,16 +1,16 @@
 /** A fault for every law, as rare as possible while the law must still find it in nearly every run. */
 import { compareInstants, instant, sayInstant, shift } from '../../engine/data/instant.ts';
-import type { PageQuery, StoredPage } from '../../reference-server/parts.ts';
-import type { ServiceAnswer } from '../../reference-server/http/http.ts';
+import type { PageQuery } from '../../reference-server/parts.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { answering, middleware, reading, storedPages } from '../../reference-server/run/alter.ts';
+import { answering, reading, storedPages } from '../../reference-server/run/alter.ts';
 import { cachedBy } from '../../reference-server/faults/bearer.ts';
-import { alterStored, byDepth, RULES, rows } from '../../reference-server/faults/rows.ts';
+import { cache } from '../../reference-server/faults/cache.ts';
+import { alterStored, byDepth, RULES, rows, without } from '../../reference-server/faults/rows.ts';
 import { refusing, single } from '../../reference-server/faults/forms.ts';
 import type { Mode } from './faults.ts';
 
-interface LawFault {
+export interface LawFault {
   readonly law: string;
   readonly name: string;
   readonly server: ServerOptions;
@@ -20,11 +20,6 @@ interface LawFault {
 
 const foundBy = (law: string, mode: Mode, servers: Readonly<Record<string, ServerOptions>>): LawFault[] =>
   Object.entries(servers).map(([name, server]) => ({ law, mode, name, server }));
-
-const without = (page: StoredPage, index: number): StoredPage => ({
-  ...page,
-  items: page.items.filter((_, i) => i !== index),
-});
 
 /** Drops an item of pages deeper than `most`, at some page sizes. The last item and next stay the same. */
 const lossy = (concerns: (pageSize: number) => boolean, most: number, index: number): ServerOptions =>
@@ -72,17 +67,11 @@ const sharedState = (): ServerOptions =>
     };
   });
 
-/** Caches answers whose body and path match, by URL. */
-const cachedForever = (body: RegExp, where = (_: string): boolean => true): ServerOptions =>
-  middleware(() => {
-    const kept = new Map<string, ServiceAnswer>();
-    return async (request, next) => {
-      const known = kept.get(request.path);
-      if (known) return known;
-      const answer = await next(request);
-      if (body.test(String(answer.body)) && where(request.path)) kept.set(request.path, answer);
-      return answer;
-    };
+/** Caches answers whose body and query match, by URL. */
+const cachedForever = (body: RegExp, where = (_: URLSearchParams): boolean => true): ServerOptions =>
+  cache((path, query) => `${path}?${query}`, {
+    isGuarded: false,
+    isKept: (answer, query) => body.test(String(answer.body)) && where(query),
   });
 
 /** Whether more follow is decided by a number that is counted at the first request for a window. */
@@ -221,8 +210,8 @@ export const LAW_FAULTS: readonly LawFault[] = [
     'pages with screenings are cached without an end': cachedForever(/^\{"items":\[\{/),
     'pages with a next are cached without an end': cachedForever(/"next":/),
     'the number of screenings in a window is cached without an end': countedOnce(),
-    'pages of windows that have ended are cached without an end': cachedForever(/^\{"items":/, (path) => {
-      const to = new URLSearchParams(path.split('?')[1]).get('to');
+    'pages of windows that have ended are cached without an end': cachedForever(/^\{"items":/, (query) => {
+      const to = query.get('to');
       return to !== null && Date.parse(to) < Date.now();
     }),
   }),

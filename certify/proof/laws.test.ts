@@ -7,17 +7,16 @@ import { DEFAULTS } from '../../engine/run/state/context.ts';
 import { Ledger } from '../../engine/run/state/ledger.ts';
 import { instant, shift } from '../../engine/data/instant.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
-import { parseScreening } from '../../engine/data/dataset.ts';
+import { parseScreening, readDataset } from '../../engine/data/dataset.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { middleware } from '../../reference-server/run/alter.ts';
-import { startOn, test as base, type Stack } from '../../reference-server/testing.ts';
-import type { ServerOptions } from '../../reference-server/run/start.ts';
+import { startOn, test, type World } from '../../reference-server/testing.ts';
 import { datasets, lineOf, screeningsOf } from '../../properties/generated-data.ts';
-import { lawOf } from '../../properties/law.ts';
+import { assertLaw } from '../../properties/law.ts';
 import type { Report } from '../report/report.ts';
-import { targetFor, type Mode } from './faults.ts';
-import { LAW_FAULTS } from './law-faults.ts';
+import { certifyServer, targetFor } from './faults.ts';
+import { LAW_FAULTS, type LawFault } from './law-faults.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 
 const CONCURRENT = /concurrent/;
@@ -26,26 +25,6 @@ const FEW_CASES = /^a token request with any other/;
 const EXACT = 'a traversal of any window at any page size returns what is known of it, once and in order';
 const SPELLED = 'another spelling of the same instants gives the same screenings';
 const ARRIVING = 'a traversal returns what was stored before it once, while more data arrives';
-
-type Server = Awaited<ReturnType<typeof startOn>>;
-interface Started extends Pick<Server, 'dispatcher'> {
-  readonly server: Server;
-  readonly target: Target;
-}
-
-type Serve = (mode: Mode, options?: ServerOptions, stack?: Stack) => Promise<Started>;
-
-const test = base.extend<{ readonly serve: Serve }>({
-  serve: async ({ small }, use) => {
-    const servers: Server[] = [];
-    await use(async (mode, options = {}, stack = 'real') => {
-      const server = await startOn(stack, small, options);
-      servers.push(server);
-      return { server, target: await targetFor(server, mode), dispatcher: server.dispatcher };
-    });
-    for (const server of servers) await server.stop();
-  },
-});
 
 interface Counterexample {
   readonly law: string;
@@ -73,12 +52,13 @@ test.describe.configure({ mode: 'parallel' });
 const SEEDS = 5;
 
 async function counterexample(
-  target: Target,
-  law: string,
-  options: Partial<Parameters<typeof certify>[1]>,
+  world: World,
+  { law, server, mode }: Omit<LawFault, 'name'>,
+  options: Parameters<typeof certifyServer>[3],
 ): Promise<Counterexample> {
+  const checks = titled(law);
   for (let seed = SEED; seed < SEED + SEEDS; seed += 1) {
-    const report = await certify(target, { ...options, checks: titled(law), seed });
+    const report = await certifyServer(world, server, mode, { stack: 'real', ...options, checks, seed });
     const shown = counterexampleOf(report, law);
     if (shown) return shown;
   }
@@ -86,14 +66,13 @@ async function counterexample(
 }
 
 test.describe('finds', () => {
-  for (const { law, name, server: options, mode } of LAW_FAULTS) {
-    test(`${name}: ${law}`, byTurns(name), async ({ serve }) => {
+  for (const fault of LAW_FAULTS) {
+    const { law, name, mode } = fault;
+    test(`${name}: ${law}`, byTurns(name), async ({ small }) => {
       // Filling a tenant needs the database, and requests overlap only over sockets.
       const stack = mode === 'filled' || CONCURRENT.test(law) ? 'real' : 'in process';
-      const { target, dispatcher } = await serve(mode, options, stack);
       const runs = DEFAULTS.runs * (FEW_CASES.test(law) ? 10 : 1);
-      const quick = { shrink: { requests: 0 }, pollingScale: 0.1 };
-      await counterexample(target, law, { dispatcher, ...quick, runs });
+      await counterexample(small, fault, { shrink: { requests: 0 }, pollingScale: 0.1, runs, stack });
     });
   }
 
@@ -149,23 +128,32 @@ test.describe('shrinks to a minimal counterexample', () => {
   test('within 500 requests, since every case may fail while data changes', async () => {
     const client = { requests: 0 };
     const kit = { client, ledger: new Ledger(), options: { seed: SEED, runs: 1 }, fail: () => {} };
-    const law = lawOf(kit as unknown as Kit, { id: '4.2-r5-exactly-once', title: 'no case holds' });
     const violation = { mismatch: { expected: 'every item', received: 'none' } };
-    const holds = law.predicate(async () => {
-      client.requests += 100;
-      return violation;
-    });
-    const cases = fc.array(fc.nat(), { minLength: 50, maxLength: 50 });
-    await fc.assert(fc.asyncProperty(cases, holds), law.parameters({ script: () => [] }));
+    await assertLaw(
+      kit as unknown as Kit,
+      { id: '4.2-r5-exactly-once', title: 'no case holds' },
+      {
+        cases: fc.array(fc.nat(), { minLength: 50, maxLength: 50 }),
+        holds: async () => {
+          client.requests += 100;
+          return violation;
+        },
+        script: () => [],
+      },
+    );
     expect(client.requests).toBe(600);
   });
 
   for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
-    test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ serve }) => {
-      const { target } = await serve('full', faultNamed(name).server);
-      const shown = await counterexample(target, EXACT, { shrink: LONG_SHRINK });
+    test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ small }) => {
+      const shown = await counterexample(
+        small,
+        { law: EXACT, server: faultNamed(name).server!, mode: 'full' },
+        { shrink: LONG_SHRINK },
+      );
       const read = readScript(shown);
-      const known = Oracle.of(target.dataset!.map((one) => ({ ...one, at: instant(one.testTime) })));
+      const dataset = await readDataset(small.provisioned.files.dataset!);
+      const known = Oracle.of(dataset.map((one) => ({ ...one, at: instant(one.testTime) })));
       expect(read.pageSize, shown.script.join('\n')).toBe(pageSize);
       expect(known.within(read.span).length, shown.script.join('\n')).toBeLessThanOrEqual(itemsAtMost);
       expect(shown.script.at(-1)).toMatch(words);
@@ -176,23 +164,27 @@ test.describe('shrinks to a minimal counterexample', () => {
   test(
     'an offset of five hours is taken for four: one spelling and the plain one',
     FULL,
-    async ({ serve }) => {
-      const { target } = await serve('bare', faultNamed('reads an offset of five hours as four').server);
-      const { script } = await counterexample(target, SPELLED, { shrink: LONG_SHRINK });
+    async ({ small }) => {
+      const server = faultNamed('reads an offset of five hours as four').server!;
+      const { script } = await counterexample(
+        small,
+        { law: SPELLED, server, mode: 'bare' },
+        { shrink: LONG_SHRINK },
+      );
       expect(script, script.join('\n')).toHaveLength(3);
       expect(script[0]).not.toContain('+');
       expect(script[1]).toMatch(/^and as window .*\+05:00/);
     },
   );
 
-  test('OFFSET paging: a few screenings and one that arrives', FULL, async ({ serve }) => {
-    const { server: options } = LAW_FAULTS.find(({ law }) => law === ARRIVING)!;
-    const { target } = await serve('filled', options);
-    const { script } = await counterexample(target, ARRIVING, {
-      shrink: LONG_SHRINK,
-      // Each case waits for replicas, which this server does not have.
-      pollingScale: 0.01,
-    });
+  test('OFFSET paging: a few screenings and one that arrives', FULL, async ({ small }) => {
+    // Each case waits for replicas, which this server does not have.
+    const options = { shrink: LONG_SHRINK, pollingScale: 0.01 };
+    const { script } = await counterexample(
+      small,
+      LAW_FAULTS.find(({ law }) => law === ARRIVING)!,
+      options,
+    );
     expect(script, script.join('\n')).toHaveLength(4);
     expect(script[0]).toMatch(/^[3-6] screenings/);
     expect(script[1]).toMatch(/^pageSize [1-4]$/);
@@ -205,22 +197,21 @@ test.describe('shrinks to a minimal counterexample', () => {
 
 test.describe('a seed', () => {
   /** The requests of a run, sorted, because concurrent traversals have no fixed order. */
-  async function requestsOf(serve: Serve, seed: number) {
+  async function requestsOf(world: World, seed: number) {
     const sent: string[] = [];
     const listening = middleware(() => (request, next) => {
       sent.push(`${request.method} ${request.path} ${request.body}`);
       return next(request);
     });
-    const { target } = await serve('full', listening);
-    await certify(target, { checks: PROPERTIES, seed, runs: 6 });
+    await certifyServer(world, listening, 'full', { stack: 'real', checks: PROPERTIES, seed, runs: 6 });
     return sent.sort();
   }
 
-  test('replays the same requests, another seed sends others', FULL, async ({ serve }) => {
-    const first = await requestsOf(serve, SEED);
+  test('replays the same requests, another seed sends others', FULL, async ({ small }) => {
+    const first = await requestsOf(small, SEED);
     expect(first.length).toBeGreaterThan(100);
-    expect(await requestsOf(serve, SEED)).toEqual(first);
-    expect(await requestsOf(serve, SEED + 1)).not.toEqual(first);
+    expect(await requestsOf(small, SEED)).toEqual(first);
+    expect(await requestsOf(small, SEED + 1)).not.toEqual(first);
   });
 });
 
@@ -229,9 +220,12 @@ test.describe('a seed', () => {
 test.describe('the reference server holds every law', () => {
   const REQUESTS_AT_MOST = 1_500;
 
-  test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, FULL, async ({ serve }) => {
-    const { target } = await serve('filled');
-    const report = await certify(target, { checks: PROPERTIES, seed: SEED });
+  test(`on its own data, in at most ${REQUESTS_AT_MOST} requests`, FULL, async ({ small }) => {
+    const report = await certifyServer(small, {}, 'filled', {
+      stack: 'real',
+      checks: PROPERTIES,
+      seed: SEED,
+    });
     expect(problemsOf(report), `seed ${SEED}`).toEqual([]);
     expect(PROPERTIES.map(({ title }) => title).filter((title) => !report.evidence.laws[title])).toEqual([]);
     expect(report.requests).toBeLessThanOrEqual(REQUESTS_AT_MOST);
@@ -242,8 +236,9 @@ test.describe('the reference server holds every law', () => {
   /** Laws that draw their cases from the data and only read. */
   const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');
 
-  test(`on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
-    const { server, target } = await serve('full');
+  test(`on ${DATASETS} random datasets`, FULL, async ({ small }) => {
+    await using server = await startOn('real', small);
+    const target = await targetFor(server, 'full');
     const scratch = target.clients.scratch!;
     const start = { at: instant('2024-02-29T23:59:58Z'), id: 2n ** 53n - 50n };
     const random = fc.sample(datasets, { seed: SEED, numRuns: DATASETS });
@@ -264,12 +259,13 @@ test.describe('the reference server holds every law', () => {
     await server.clear(scratch.tenantId!);
   });
 
-  test(`while screenings arrive, on ${DATASETS} random datasets`, FULL, async ({ serve }) => {
-    const { target } = await serve('filled');
+  test(`while screenings arrive, on ${DATASETS} random datasets`, FULL, async ({ small }) => {
     // The law with the smallest share still gets a hundred cases.
     const runs = Math.ceil(DATASETS / 0.3);
     const filling = PROPERTIES.filter(({ title }) => title === ARRIVING || title.includes('generated'));
-    const report = await certify(target, { checks: filling, seed: SEED, runs, maxRequests: 50_000 });
+    const report = await certifyServer(small, {}, 'filled', {
+      ...{ stack: 'real', checks: filling, seed: SEED, runs, maxRequests: 50_000 },
+    });
     expect(problemsOf(report), `seed ${SEED}`).toEqual([]);
     for (const { title } of filling) expect(report.evidence.laws[title]).toBeGreaterThanOrEqual(DATASETS);
   });

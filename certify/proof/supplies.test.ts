@@ -15,7 +15,7 @@ import { storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
-import { LIVE } from '../../reference-server/variants/live.ts';
+import { arrivingEvery, LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -205,17 +205,7 @@ for (const [seconds, verdict] of [
 const ARRIVED_ID = 8_000_000_000_000n;
 
 test('screenings of now that each request finds are no changes by writing methods', async ({ small }) => {
-  const now = instant('2026-11-26T12:00:00Z');
-  const server = withAdded(() => {
-    let asked = 0;
-    return ({ tenantId }) =>
-      tenantId === TENANTS.primary
-        ? Array.from({ length: ++asked }, (_, index) =>
-            screening(tenantId, ARRIVED_ID + BigInt(index), shift(now, BigInt(index), 0)),
-          )
-        : [];
-  });
-  const report = await certifyServer(small, server, 'full', {
+  const report = await certifyServer(small, arrivingEvery(1), 'full', {
     ...{ only: ['1-read-only'], runs: 1 },
     change: ({ window: _, ...target }) => target,
   });

@@ -1,6 +1,6 @@
 /** Renders badge.svg, which shows the verdict in a README or a dashboard. */
 import { clip, markup, oneLine } from './markup.ts';
-import { countsText, VERDICT_STATUS, type Results } from './results.ts';
+import { countsText, VERDICT, type Results } from './results.ts';
 
 const COLOUR = { pass: '#1a7f37', fail: '#b3261e', warn: '#8a5a00', untested: '#57606a', error: '#7b3fb3' };
 const LABEL = 'screenings';
@@ -21,7 +21,7 @@ export function badge({ title: name, verdict, items, remarks }: Results): string
   <clipPath id="round"><rect width="${left + right}" height="20" rx="3"/></clipPath>
   <g clip-path="url(#round)">
     <rect width="${left}" height="20" fill="#3d444d"/>
-    <rect x="${left}" width="${right}" height="20" fill="${COLOUR[VERDICT_STATUS[verdict]]}"/>
+    <rect x="${left}" width="${right}" height="20" fill="${COLOUR[VERDICT[verdict].status]}"/>
   </g>
   <g fill="#fff" text-anchor="middle" font-family="Verdana, DejaVu Sans, sans-serif" font-size="11">
     ${text(LABEL, 0, left)}

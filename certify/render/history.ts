@@ -7,7 +7,7 @@ import { readBaseline, type Baseline } from '../report/changes.ts';
 import type { Report, Status } from '../report/report.ts';
 import { table } from './html.ts';
 import { markup, oneLine } from './markup.ts';
-import { STATUS_MARK, VERDICT_STATUS } from './results.ts';
+import { SHOWN, VERDICT } from './results.ts';
 import { page } from './style.ts';
 
 const RUNS_SHOWN = 30;
@@ -55,16 +55,16 @@ export function historyHtml(runs: readonly HistoryEntry[], name: string): string
   const cellOf = (id: string, index: number): string | readonly [string, Status] => {
     const status = statuses[index]!.get(id);
     const isNew = index > 0 && status !== statuses[index - 1]!.get(id);
-    return status === undefined ? '·' : [`${STATUS_MARK[status]}${isNew ? ' new' : ''}`, status];
+    return status === undefined ? '·' : [`${SHOWN[status].mark}${isNew ? ' new' : ''}`, status];
   };
   const verdicts = runs.map(({ verdict }): [string, Status] => {
-    const status = VERDICT_STATUS[verdict];
-    return [STATUS_MARK[status], status];
+    const status = VERDICT[verdict].status;
+    return [SHOWN[status].mark, status];
   });
   const last = runs.at(-1);
   return page({
     title: `History: ${oneLine(name)}`,
-    status: last ? VERDICT_STATUS[last.verdict] : 'untested',
+    status: last ? VERDICT[last.verdict].status : 'untested',
     body: markup`<header><p class="overline">Screenings Retrieval Service · history</p><h1>${name}</h1></header>
 <main>${table({
       title: `The last ${runs.length} runs`,

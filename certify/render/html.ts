@@ -9,11 +9,10 @@ import {
   factsOf,
   ofStatus,
   sections,
-  STATUS_MARK,
+  SHOWN,
   STATUSES,
   untestedByReason,
-  VERDICT_STATUS,
-  VERDICT_WORD,
+  VERDICT,
   type Cause,
   type Entry,
   type Results,
@@ -46,7 +45,7 @@ function bar({ items, reach }: Results): Markup {
   return markup`<svg class="bar" viewBox="0 0 ${x} 1" preserveAspectRatio="none" role="img" aria-label="${countsText(items)}">${pieces}</svg>
 <ul class="tally">${STATUSES.filter((status) => counted[status] > 0).map(
     (status) =>
-      markup`<li class="${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> <strong>${counted[status]}</strong> ${countWord(status, counted[status])}</li>`,
+      markup`<li class="${status}"><span aria-hidden="true">${SHOWN[status].mark}</span> <strong>${counted[status]}</strong> ${countWord(status, counted[status])}</li>`,
   )}<li class="muted">${reach}</li></ul>`;
 }
 
@@ -66,7 +65,7 @@ function header(results: Results): Markup {
   return markup`<header>
 <p class="overline">Screenings Retrieval Service · ${kind}</p>
 <h1>${clip(title, 200)}</h1>
-<p><span class="badge ${VERDICT_STATUS[verdict]}">${VERDICT_WORD[verdict]}</span></p>
+<p><span class="badge ${VERDICT[verdict].status}">${VERDICT[verdict].word}</span></p>
 <p class="lead">${prose(clip(results.summary, LONGEST_TEXT))}</p>
 ${results.remarks.map(([name, text]) => markup`<p class="note"><strong>${capital(name)}:</strong> ${clip(text, LONGEST_TEXT)}</p>`)}
 ${part('causes', 'By cause', causes.map(causeHtml))}
@@ -176,7 +175,7 @@ const MOST_FAILURES = 20;
 const OPEN_AT_FIRST: ReadonlySet<Status> = new Set(['fail', 'error', 'warn']);
 
 const statusChip = (status: Status): Markup =>
-  markup`<span class="chip ${status}"><span aria-hidden="true">${STATUS_MARK[status]}</span> ${status}</span>`;
+  markup`<span class="chip ${status}"><span aria-hidden="true">${SHOWN[status].mark}</span> ${status}</span>`;
 
 /** A command with a copy button, which the script shows if copying works. */
 const command = (text: string, name: string): Markup =>
@@ -219,8 +218,8 @@ ${blocks
 export function html(results: Results): string {
   const { verdict, tables, noun, files } = results;
   return page({
-    title: `${VERDICT_WORD[verdict]}: ${clip(results.title, 200)}`,
-    status: VERDICT_STATUS[verdict],
+    title: `${VERDICT[verdict].word}: ${clip(results.title, 200)}`,
+    status: VERDICT[verdict].status,
     style: textOf('report.css'),
     script: textOf('report.js'),
     body: markup`<a class="skip" href="#items">Skip to the ${noun}s</a>

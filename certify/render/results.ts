@@ -87,42 +87,27 @@ export interface Files {
   readonly badge?: string;
 }
 
-/** In reading order. */
-export const STATUSES = ['fail', 'error', 'warn', 'untested', 'pass'] as const satisfies readonly Status[];
+/** How a status is shown, in reading order: the word after a count (`3 failed`), and the colour of a terminal. */
+export const SHOWN = {
+  fail: { word: 'failed', mark: '✗', color: 'red' },
+  error: { word: 'kit errors', mark: '?', color: 'magenta' },
+  warn: { word: 'warned', mark: '!', color: 'yellow' },
+  untested: { word: 'untested', mark: '○', color: 'dim' },
+  pass: { word: 'passed', mark: '✓', color: 'green' },
+} as const satisfies Record<Status, object>;
 
-/** The word after a count: `3 failed`. */
-const STATUS_WORD: Readonly<Record<Status, string>> = {
-  pass: 'passed',
-  fail: 'failed',
-  warn: 'warned',
-  untested: 'untested',
-  error: 'kit errors',
-};
+export const STATUSES = Object.keys(SHOWN) as readonly Status[];
 
 /** `3 failed`, `1 kit error`. */
 export const countWord = (status: Status, count: number): string =>
-  status === 'error' && count === 1 ? 'kit error' : STATUS_WORD[status];
+  status === 'error' && count === 1 ? 'kit error' : SHOWN[status].word;
 
-export const STATUS_MARK: Readonly<Record<Status, string>> = {
-  pass: '✓',
-  fail: '✗',
-  warn: '!',
-  untested: '○',
-  error: '?',
-};
-
-export const VERDICT_WORD: Readonly<Record<Verdict, string>> = {
-  conformant: 'Conformant',
-  'non-conformant': 'Non-conformant',
-  incomplete: 'Incomplete',
-};
-
-/** The status in whose colour a verdict is shown. */
-export const VERDICT_STATUS: Readonly<Record<Verdict, Status>> = {
-  conformant: 'pass',
-  'non-conformant': 'fail',
-  incomplete: 'warn',
-};
+/** The word for a verdict, and the status in whose colour it is shown. */
+export const VERDICT = {
+  conformant: { word: 'Conformant', status: 'pass' },
+  'non-conformant': { word: 'Non-conformant', status: 'fail' },
+  incomplete: { word: 'Incomplete', status: 'warn' },
+} as const satisfies Record<Verdict, object>;
 
 const SECTION_TITLE: Readonly<Record<string, string>> = {
   '1': 'The service',
@@ -159,10 +144,8 @@ export function countsText(results: readonly { readonly status: Status }[]): str
   );
 }
 
-export const ofStatus = (
-  { items }: Pick<Results, 'items'>,
-  ...statuses: readonly Status[]
-): readonly Item[] => items.filter(({ status }) => statuses.includes(status));
+export const ofStatus = ({ items }: Pick<Results, 'items'>, status: Status): readonly Item[] =>
+  items.filter((item) => item.status === status);
 
 export function sections<T extends { readonly section: string }>(
   all: readonly T[],

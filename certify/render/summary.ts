@@ -7,10 +7,9 @@ import {
   factsOf,
   number,
   ofStatus,
-  STATUS_MARK,
+  SHOWN,
   untestedByReason,
-  VERDICT_STATUS,
-  VERDICT_WORD,
+  VERDICT,
   type Entry,
   type EvidenceLine,
   type Item,
@@ -61,7 +60,7 @@ const evidence = (lines: readonly EvidenceLine[]): string =>
 function broken({ files }: Results, { status, id, level, title, blocks }: Item): string {
   const [smallest = []] = blocks;
   return [
-    `### ${STATUS_MARK[status]} ${code(id)} ${level}`,
+    `### ${SHOWN[status].mark} ${code(id)} ${level}`,
     prose(title),
     ...(smallest.length > 0 ? [evidence(smallest)] : []),
     ...(blocks.length > 1 ? [`and ${number(blocks.length - 1)} more in ${files.page}`] : []),
@@ -100,7 +99,7 @@ export function summary(results: Results): string {
     ({ reason, ids }) => `- ${prose(reason)}: ${ids.map((id) => code(id)).join(' ')}`,
   );
   const parts: readonly (string | false | undefined)[] = [
-    `# ${STATUS_MARK[VERDICT_STATUS[verdict]]} ${VERDICT_WORD[verdict]}: ${words(results.title)}`,
+    `# ${SHOWN[VERDICT[verdict].status].mark} ${VERDICT[verdict].word}: ${words(results.title)}`,
     words(results.summary, 2000),
     ...results.remarks.map(([, text]) => `> ${words(text, 2000)}`),
     causesSection(results),

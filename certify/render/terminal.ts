@@ -1,6 +1,5 @@
 /** Renders the summary of a run for a terminal: failures, untested requirements, verdict. */
 import pc from 'picocolors';
-import type { Status } from '../report/report.ts';
 import { clip, oneLine } from './markup.ts';
 import {
   commands,
@@ -9,9 +8,9 @@ import {
   factsOf,
   number,
   ofStatus,
+  SHOWN,
   untestedByReason,
-  VERDICT_STATUS,
-  VERDICT_WORD,
+  VERDICT,
   words,
   type Entry,
   type Item,
@@ -44,20 +43,10 @@ interface Pen {
   readonly colors: ReturnType<typeof pc.createColors>;
 }
 
-function paintStatus({ colors }: Pen, status: Status): (text: string) => string {
-  return {
-    pass: colors.green,
-    fail: colors.red,
-    warn: colors.yellow,
-    untested: colors.dim,
-    error: colors.magenta,
-  }[status];
-}
-
 /** `id  LEVEL  title  §section`, with the title wrapped in its column. */
 function heading(pen: Pen, item: Item): readonly string[] {
   const { width, colors } = pen;
-  const paint = paintStatus(pen, item.status);
+  const paint = colors[SHOWN[item.status].color];
   const start = `${item.id}  ${item.level}  `;
   const section = `  §${item.section}`;
   const painted = `${paint(colors.bold(item.id))}  ${paint(item.level)}`;
@@ -120,7 +109,8 @@ const causes = ({ width, colors }: Pen, { causes: all }: Results): readonly stri
 
 function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[] {
   const { colors, width } = pen;
-  const paint = paintStatus(pen, VERDICT_STATUS[results.verdict]);
+  const { word, status } = VERDICT[results.verdict];
+  const paint = colors[SHOWN[status].color];
   const facts: readonly Entry[] = [
     ...results.remarks,
     ['counts', `${countsText(results.items)} (${results.reach})`],
@@ -129,7 +119,7 @@ function verdict(pen: Pen, results: Results, reportPath = ''): readonly string[]
     ['report', reportPath],
   ];
   return [
-    `${paint(colors.bold(VERDICT_WORD[results.verdict].toUpperCase()))}  ${clip(oneLine(results.title), width)}`,
+    `${paint(colors.bold(word.toUpperCase()))}  ${clip(oneLine(results.title), width)}`,
     ...wrap(clip(oneLine(results.summary), 2000), width - 2).map((line) => `  ${line}`),
     ...causes(pen, results),
     ...facts.flatMap(([label, text]) => (text ? labelled(words(label, text), width, colors.dim) : [])),
@@ -141,9 +131,9 @@ export function terminal(results: Results, options: TerminalOptions = {}): strin
   const pen: Pen = { width, colors: pc.createColors(options.color ?? wantsColor(process.stdout)) };
   const tokens = commands('token', ...results.tokenCommands);
   const lines = [
-    ...ofStatus(results, 'fail').flatMap((item) => broken(pen, item)),
-    ...ofStatus(results, 'error').flatMap((item) => broken(pen, item)),
-    ...ofStatus(results, 'warn').flatMap((item) => broken(pen, item)),
+    ...(['fail', 'error', 'warn'] as const).flatMap((status) =>
+      ofStatus(results, status).flatMap((item) => broken(pen, item)),
+    ),
     ...(tokens.texts.length > 0 ? [...labelled(tokens, width, pen.colors.dim), ''] : []),
     ...untested(pen, results),
     ...listed(pen, 'what changed', results.changes),

@@ -151,22 +151,17 @@ export class Kit implements AsyncDisposable, RunContext {
     return mismatch === undefined;
   }
 
-  /**
-   * Judges several answers by a law; `run` is called again for confirmation. `needsAgain`: a single mismatch may be
-   * due to data that arrived in between. True if it holds.
-   */
+  /** Judges several answers by a law; `run` is called again for confirmation. True if it holds. */
   async checkAll(
-    id: RequirementId,
-    cause: string,
+    law: Pick<NewFinding, 'id' | 'cause' | 'needsAgain'>,
     run: () => Promise<MismatchWithEvidence | undefined>,
-    { needsAgain }: { needsAgain?: boolean } = {},
   ): Promise<boolean> {
-    this.ledger.check(id);
+    this.ledger.check(law.id);
     const mismatch = await run();
-    this.onCheck?.(id, cause, mismatch && sayMismatch(mismatch));
+    this.onCheck?.(law.id, law.cause, mismatch && sayMismatch(mismatch));
     if (mismatch) {
       const { exchange, counterexample } = mismatch;
-      this.ledger.add({ id, cause, mismatch, exchange, counterexample, again: run, needsAgain });
+      this.ledger.add({ ...law, mismatch, exchange, counterexample, again: run });
     }
     return mismatch === undefined;
   }

@@ -13,15 +13,12 @@ import {
 } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { makeFolder } from '../../engine/files.ts';
+import type { ServerOptions } from '../run/start.ts';
 import { parseRate, RATE_ALGORITHMS, type RateAlgorithm, type RateLimit } from '../http/rate-limit.ts';
 
-export interface Flags {
-  readonly port: number;
-  readonly authPort?: number;
-  readonly host: string;
-  readonly pathPrefix: string;
-  readonly publicUrl?: string;
-  readonly publicAuthUrl?: string;
+type ServerFlag = 'port' | 'authPort' | 'host' | 'pathPrefix' | 'publicUrl' | 'publicAuthUrl' | 'webhook';
+
+export interface Flags extends Pick<ServerOptions, ServerFlag | 'events' | 'eventsDir'> {
   readonly postgres?: 'embedded' | 'testcontainers';
   readonly keep?: string;
   readonly writeTarget?: string;
@@ -32,10 +29,8 @@ export interface Flags {
   readonly rateLimit?: Pick<RateLimit, 'limit' | 'windowMs'>;
   readonly rateAlgorithm: RateAlgorithm;
   readonly rateBurst?: number;
-  readonly events?: string;
-  readonly eventsDir?: string;
-  readonly webhook?: string;
   readonly accessLog?: string | true;
+  /** In PEM. */
   readonly signingKey?: string;
   readonly tokenLifetime: number;
   readonly fault?: string;
@@ -155,8 +150,10 @@ const log = path("it can't be written to", (file) => {
   closeSync(openSync(file, 'a'));
 });
 
-const privateKey = (file: string): string =>
+const privateKey = (file: string): string => {
   path('it contains no private key in PEM', () => createPrivateKey(readFileSync(file)))(readable(file));
+  return readFileSync(file, 'utf8');
+};
 
 const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
   try {

@@ -1,5 +1,4 @@
 /** The reference server as a command: opens a database, loads its data, and serves until a signal. */
-import { readFile } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { onShutdown } from '../../engine/process.ts';
 import { type Database, openDatabase } from '../store/database.ts';
@@ -102,28 +101,22 @@ async function load(database: Database, flags: Flags): Promise<Provisioned> {
 }
 
 async function serverOptions(flags: Flags): Promise<ServerOptions> {
-  const { rateLimit, rateAlgorithm, rateBurst, signingKey, publicUrl, publicAuthUrl } = flags;
-  const { events, eventsDir, webhook, accessLog: log } = flags;
+  const { rateLimit, rateAlgorithm, rateBurst, accessLog: log } = flags;
   const { accessLog, createMetrics } = await import('../run/observation.ts');
   const logged = log === undefined ? undefined : accessLog(log === true ? undefined : log);
   return {
-    host: flags.host,
-    ports: { api: flags.port, auth: flags.authPort },
-    pathPrefix: flags.pathPrefix,
+    ...flags,
     tokenLifetimeSeconds: flags.tokenLifetime,
     faultCommands: true,
-    ...{ publicUrl, publicAuthUrl, webhook },
     rateLimit: rateLimit && { ...rateLimit, algorithm: rateAlgorithm, burst: rateBurst },
-    signingKeyPem: signingKey && (await readFile(signingKey, 'utf8')),
-    eventsFile: events && resolve(events),
-    eventsDirectory: eventsDir && resolve(eventsDir),
+    signingKeyPem: flags.signingKey,
     observe(counts) {
-      const metrics = createMetrics(counts);
-      const observer: Observer = (outcome) => {
-        metrics.observer(outcome);
+      const { observer, metrics } = createMetrics(counts);
+      const tellBoth: Observer = (outcome) => {
+        observer(outcome);
         logged?.(outcome);
       };
-      return { observer, metrics: () => metrics.text() };
+      return { observer: tellBoth, metrics };
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import type { ServiceAnswer } from '../http/http.ts';
 import {
   answers,
   eachText,
@@ -18,6 +18,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
+import { accepts } from './dialects.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { fieldOf } from './forms.ts';
 
@@ -40,9 +41,6 @@ const gzipped = (page: ServiceAnswer, octetsLost = 0): ServiceAnswer => {
     'gzip',
   );
 };
-
-const acceptsGzip = ({ headers }: ServiceRequest): boolean =>
-  headers['accept-encoding']?.includes('gzip') === true;
 
 export const answered: readonly Fault[] = [
   ...fails({ '2.3-object-stable': /as another answer showed it/ })({
@@ -70,21 +68,21 @@ export const answered: readonly Fault[] = [
   }),
   ...fails({ '4.2-repeatable': /as number \d+ again/ })({
     'the cache of compressed pages lacks an item': pages((page, _, __, request) => {
-      if (acceptsGzip(request)) page.items.splice(1, 1);
+      if (accepts(request, 'gzip')) page.items.splice(1, 1);
     }),
   }),
   ...fails({ '4.2-repeatable': /the same page for Accept-Encoding: gzip/ })({
     'compressed pages are truncated': onPages((page, _, request) =>
-      acceptsGzip(request) ? gzipped(page, 20) : page,
+      accepts(request, 'gzip') ? gzipped(page, 20) : page,
     ),
     'compressed pages of more than 32 kB are truncated': onPages((page, _, request) =>
-      acceptsGzip(request) ? gzipped(page, String(page.body).length > 32_768 ? 20 : 0) : page,
+      accepts(request, 'gzip') ? gzipped(page, String(page.body).length > 32_768 ? 20 : 0) : page,
     ),
   }),
   ...failsLater({ '4.2-repeatable': /the same page for Accept-Encoding: br/ })({
-    'pages of more than 32 kB are truncated in br': onPages((page, _, { headers }) => {
+    'pages of more than 32 kB are truncated in br': onPages((page, _, request) => {
       const body = String(page.body);
-      if (body.length <= 32_768 || !headers['accept-encoding']?.includes('br')) return page;
+      if (body.length <= 32_768 || !accepts(request, 'br')) return page;
       return withHeader(
         { ...page, body: brotliCompressSync(body).subarray(0, -20) },
         'content-encoding',
@@ -98,7 +96,7 @@ export const answered: readonly Fault[] = [
       return async (request, next) => {
         const answer = await next(request);
         if (!isScreenings(request) || answer.status !== 200) return answer;
-        if (!acceptsGzip(request)) return { ...answer, body: kept.get(request.path) ?? answer.body };
+        if (!accepts(request, 'gzip')) return { ...answer, body: kept.get(request.path) ?? answer.body };
         const compressed = gzipped(answer);
         kept.set(request.path, compressed.body);
         return compressed;

@@ -16,11 +16,11 @@ import {
   tokenAnswers,
   withHeader,
   withoutBody,
-  withRequestValue,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, verified, cookieOf, payloadOf, tokenOf } from './bearer.ts';
+import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { claiming } from './tenants.ts';
 
 const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
 
@@ -207,15 +207,11 @@ export const bypasses: readonly Fault[] = [
       (answer, { headers }) => (headers['if-none-match'] === undefined ? answer : withoutBody(304)),
     ),
     'a screening by its id is served to every tenant': byId(403),
-    'the tenant of a session cookie replaces that of the token': withRequestValue(
-      (request) => cookieOf(request, 'session'),
-      (current) =>
-        both(
-          verified((claims) => ({ ...claims, tenant_id: current() ?? claims.tenant_id })),
-          onPages((page, _, request) =>
-            withHeader(page, 'set-cookie', `session=${payloadOf(tokenOf(request))?.tenant_id}; Path=/`),
-          ),
-        ),
+    'the tenant of a session cookie replaces that of the token': both(
+      claiming((request) => cookieOf(request, 'session')),
+      onPages((page, _, request) =>
+        withHeader(page, 'set-cookie', `session=${payloadOf(tokenOf(request))?.tenant_id}; Path=/`),
+      ),
     ),
     'a token of a tenant that is not onboarded opens every path': middleware(() => async (request, next) => {
       const answer = await next(request);

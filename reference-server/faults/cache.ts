@@ -9,11 +9,11 @@ const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS]);
 interface Details {
   /** The service, with its authentication, runs before the cache. Default: true. */
   readonly isGuarded?: boolean;
-  readonly isKept?: (answer: ServiceAnswer) => boolean;
+  readonly isKept?: (answer: ServiceAnswer, query: URLSearchParams) => boolean;
 }
 
 /** Caches pages by a key that is made of the path and its query. */
-const cache = (
+export const cache = (
   keyOf: (path: string, query: URLSearchParams) => string,
   { isGuarded = true, isKept = () => true }: Details = {},
 ): ServerOptions =>
@@ -21,12 +21,13 @@ const cache = (
     const kept = new Map<string, ServiceAnswer>();
     return async (request, next) => {
       if (!isScreenings(request) || request.method !== 'GET') return next(request);
-      const key = keyOf(request.path.split('?')[0]!, queryOf(request));
+      const query = queryOf(request);
+      const key = keyOf(request.path.split('?')[0]!, new URLSearchParams(query));
       const held = kept.get(key);
       if (held && !isGuarded) return held;
       const answer = await next(request);
       if (answer.status !== 200) return answer;
-      if (!held && isKept(answer)) kept.set(key, answer);
+      if (!held && isKept(answer, query)) kept.set(key, answer);
       return held ?? answer;
     };
   });

@@ -20,7 +20,7 @@ const { fails, failsLater } = theme([...PAGES, ...REFUSALS, ...TOKEN_CLAIMS]);
 const rejected = (statusAndCode: string, isOdd: (request: ServiceRequest) => boolean): ServerOptions =>
   answering(statusAndCode, (_, request) => isOdd(request));
 
-const accepts = ({ headers }: ServiceRequest, coding: string): boolean =>
+export const accepts = ({ headers }: ServiceRequest, coding: string): boolean =>
   (headers['accept-encoding'] ?? '').includes(coding);
 
 const overHttp2 = (server: ServerOptions): ServerOptions => ({ ...server, offersHttp2: true });

@@ -23,7 +23,7 @@ import {
 import { compareInstants } from '../../engine/data/instant.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { byDepth, sized, withoutFirst } from './rows.ts';
+import { byDepth, sized, without } from './rows.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, '9-prefix']);
@@ -38,14 +38,13 @@ const parameter = (name: string, change: (value: string) => string | undefined):
 const nextText = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
 
-/** Changes the Link header of pages with a next; undefined removes it. */
-const link = (change: (next: string) => string | undefined): ServerOptions =>
+/** Replaces the Link header of pages with a next by these. */
+export const linked = (...values: readonly ((next: string) => string)[]): ServerOptions =>
   pages((page) => {
     const next = nextOf(page);
     if (!next) return;
     withoutLink(page);
-    const value = change(next);
-    if (value !== undefined) page.headers.push(['link', value]);
+    for (const value of values) page.headers.push(['Link', value(next)]);
   });
 
 const milliseconds = (text: string): string => new Date(text).toISOString();
@@ -123,16 +122,16 @@ export const next: readonly Fault[] = [
     'next is a relative reference': nextUrls((url) => `${url.pathname}${url.search}`),
   }),
   ...fails({ '4.2-r7-link': /Link header with rel="next".*none/ })({
-    'the Link header is missing': link(() => undefined),
-    'the Link header is that of another resource': link((to) => `<${to}>; rel="next"; anchor="/"`),
+    'the Link header is missing': linked(),
+    'the Link header is that of another resource': linked((to) => `<${to}>; rel="next"; anchor="/"`),
   }),
   ...fails({ '4.2-r7-link': /with the URL of links.next/ })({
-    'the Link header has another pageSize than links.next': link(
+    'the Link header has another pageSize than links.next': linked(
       (to) => `<${to.replace(/pageSize=\d+/, 'pageSize=100&limit=1')}>; rel="next"`,
     ),
   }),
   ...fails({ '4.2-r7-link': /Link header with rel="next"|with the URL/ })({
-    'the Link header lacks angle brackets': link((to) => `${to}; rel="next"`),
+    'the Link header lacks angle brackets': linked((to) => `${to}; rel="next"`),
   }),
   ...fails({ '4.2-r5-exactly-once': /leads back/ })({
     'an empty page leads to itself': polled(({ items }) => items.length === 0),
@@ -244,9 +243,7 @@ export const nextAgain: readonly Fault[] = [
   ...failsFull({ '4.2-r5-exactly-once': /is missing|screenings/ })({
     'pages of 1000 lose their first item after the third': {
       large: true,
-      server: byDepth((page, depth, { pageSize }) =>
-        depth > 3 && pageSize === 1000 ? withoutFirst(page) : page,
-      ),
+      server: byDepth((page, depth, { pageSize }) => (depth > 3 && pageSize === 1000 ? without(page) : page)),
     },
   }),
 ];

@@ -12,7 +12,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
-import { alterStored, byDepth, byId, byInstant, RULES, rows, withoutFirst } from './rows.ts';
+import { alterStored, byDepth, byId, byInstant, RULES, rows, without } from './rows.ts';
 import type { Asked, Row } from './rows.ts';
 import type { PageQuery, StoredPage } from '../parts.ts';
 
@@ -75,11 +75,11 @@ export const paging: readonly Fault[] = [
   }),
   ...fails({ '4.2-r5-exactly-once': /is missing/ })({
     'the second of three ties across a page boundary is lost': alterStored((page, query) =>
-      atCursor(page, query).length === 2 ? withoutFirst(page) : page,
+      atCursor(page, query).length === 2 ? without(page) : page,
     ),
     'pages use an OFFSET that is too great by one': storedPages(() => async (query, ask) => {
       if (query.fromId === undefined || query.pageSize < 4) return ask(query);
-      return withoutFirst(await ask({ ...query, pageSize: query.pageSize + 1 }));
+      return without(await ask({ ...query, pageSize: query.pageSize + 1 }));
     }),
   }),
   ...fails({ '4.2-r5-exactly-once': /is missing/, '4.2-from_id': /items|item \d+/ })({
@@ -97,8 +97,7 @@ export const paging: readonly Fault[] = [
   }),
   ...fails({ '4.2-from_id': /strictly after|items/ })({
     'the first item at the instant of the cursor is missing where pageSize is 1000': alterStored(
-      (page, query) =>
-        query.pageSize === 1000 && atCursor(page, query).length > 0 ? withoutFirst(page) : page,
+      (page, query) => (query.pageSize === 1000 && atCursor(page, query).length > 0 ? without(page) : page),
     ),
     'the cursor compares testTime and id separately': starts(
       (row, { fromId }, side) => side >= 0 && (fromId === undefined || row.id > fromId),

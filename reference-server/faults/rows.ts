@@ -87,7 +87,10 @@ export const alterStored = (
   alter: (page: StoredPage, query: PageQuery) => StoredPage | Promise<StoredPage>,
 ): ServerOptions => storedPages(() => async (query, ask) => alter(await ask(query), query));
 
-export const withoutFirst = (page: StoredPage): StoredPage => ({ ...page, items: page.items.slice(1) });
+export const without = (page: StoredPage, index = 0): StoredPage => ({
+  ...page,
+  items: page.items.filter((_, place) => place !== index),
+});
 
 /** A store that is asked for another page size; next is built from the page that it returns. */
 export const sized = (sizeOf: (pageSize: number) => number): ServerOptions =>

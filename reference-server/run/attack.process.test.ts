@@ -36,8 +36,8 @@ test('writes no secret, token or forged line to logs and metrics', FULL, async (
   const log = accessLog(file);
   const server = await start({
     observe(counts) {
-      const { observer, text } = createMetrics(counts);
-      return { observer: (outcome) => [observer, log].forEach((tell) => tell(outcome)), metrics: text };
+      const { observer, metrics } = createMetrics(counts);
+      return { observer: (outcome) => [observer, log].forEach((tell) => tell(outcome)), metrics };
     },
   });
   const target = server.target();

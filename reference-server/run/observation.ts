@@ -4,6 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { UUID } from '../../engine/data/dataset.ts';
 import { parseInstant } from '../../engine/data/instant.ts';
 import type { Observer } from '../http/outcome.ts';
+import type { Observation } from './start.ts';
 
 /**
  * Writes one JSON object per line, to a file or to standard error. Only validated values are logged: a path or a
@@ -48,14 +49,8 @@ function loggable(path: string) {
   };
 }
 
-interface Metrics {
-  readonly observer: Observer;
-  /** In the Prometheus text format. */
-  text(): Promise<string>;
-}
-
 /** `pool` is called for every scrape. */
-export function createMetrics(pool: () => Readonly<Record<string, number>>): Metrics {
+export function createMetrics(pool: () => Readonly<Record<string, number>>): Observation {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
@@ -87,6 +82,6 @@ export function createMetrics(pool: () => Readonly<Record<string, number>>): Met
       requests.inc({ endpoint, method, status });
       durations.observe({ endpoint }, durationMs / 1000);
     },
-    text: () => registry.metrics(),
+    metrics: () => registry.metrics(),
   };
 }

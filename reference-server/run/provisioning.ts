@@ -1,7 +1,5 @@
 /** Tenants, clients and screenings of a server, from files or by default. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { UUID, streamDataset, writeDataset, type Screening } from '../../engine/data/dataset.ts';
@@ -11,7 +9,7 @@ import {
   type GeneratorOptions,
 } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
-import { makeFolder, readJson } from '../../engine/files.ts';
+import { makeFolder, readJson, temporaryFolder } from '../../engine/files.ts';
 import { targetFileSchema, type ClientName } from '../../engine/target/target.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
@@ -184,7 +182,8 @@ export async function loadProvisioning(
   set: ProvisioningSet,
   options: LoadOptions = {},
 ): Promise<Provisioned> {
-  const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'screenings-data-')));
+  const temporary = options.directory ? undefined : await temporaryFolder('screenings-data');
+  const directory = options.directory ?? temporary!.path;
   makeFolder(directory);
   const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
   await using connections = database.connect();
@@ -221,9 +220,7 @@ export async function loadProvisioning(
     onboarded: new Set(set.tenants.filter((t) => t.onboarded).map((t) => t.tenantId.toLowerCase())),
     window,
     files,
-    async [Symbol.asyncDispose]() {
-      if (!options.directory) await rm(directory, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: async () => temporary?.[Symbol.asyncDispose](),
   };
 }
 

@@ -19,8 +19,10 @@ import { createTokenIssuer } from '../auth.ts';
 
 export interface ServerOptions {
   readonly host?: string;
-  /** api: default 0, any free port. auth: a separate port for the token endpoint. */
-  readonly ports?: { readonly api?: number; readonly auth?: number };
+  /** Default 0: any free port. */
+  readonly port?: number;
+  /** A separate port for the token endpoint. */
+  readonly authPort?: number;
   /** Serves the token endpoint at a separate origin, on any free port. */
   readonly separateOrigins?: boolean;
   /** Prefix of the paths of the REST API and the token endpoint, such as `/api`. */
@@ -34,9 +36,9 @@ export interface ServerOptions {
   /** Injected clock: milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number;
   /** NDJSON file for primary's events, truncated at the start; later events are appended. */
-  readonly eventsFile?: string;
+  readonly events?: string;
   /** Directory for every tenant's events: TENANT.ndjson. */
-  readonly eventsDirectory?: string;
+  readonly eventsDir?: string;
   /** URL to which every tenant's events are posted. */
   readonly webhook?: string;
   /** The server's public URL behind a proxy; a path that the proxy keeps is the pathPrefix too. */
@@ -58,9 +60,9 @@ export interface ServerOptions {
   readonly wrapOutage?: (outage: Outage) => Outage;
 }
 
-interface Observation {
+export interface Observation {
   readonly observer: Observer;
-  /** Served at /metrics. */
+  /** In the Prometheus text format, served at /metrics. */
   readonly metrics?: () => Promise<string>;
 }
 
@@ -99,9 +101,9 @@ export async function startServer(
   provisioned: Provisioned,
   options: ServerOptions = {},
 ): Promise<ReferenceServer> {
-  const { host, ports = {}, pathPrefix = '', now = Date.now, tokenLifetimeSeconds = 3_600 } = options;
-  const separate = options.separateOrigins === true || ports.auth !== undefined;
-  const { rateLimit, eventsFile } = options;
+  const { host, authPort, pathPrefix = '', now = Date.now, tokenLifetimeSeconds = 3_600 } = options;
+  const separate = options.separateOrigins === true || authPort !== undefined;
+  const { rateLimit, events, eventsDir, webhook } = options;
   const opened = new Disposal();
   try {
     const connections = opened.use(database.connect());
@@ -113,8 +115,8 @@ export async function startServer(
       listeners.push(listener);
       return listener;
     };
-    const api = await open(ports.api);
-    const auth = separate ? await open(ports.auth) : api;
+    const api = await open(options.port);
+    const auth = separate ? await open(authPort) : api;
     const { publicUrl: baseUrl = `${api.origin}${pathPrefix}` } = options;
     const authUrl = options.publicAuthUrl ?? (separate ? `${auth.origin}${pathPrefix}` : baseUrl);
 
@@ -162,9 +164,8 @@ export async function startServer(
     const target = await describeTarget(parts, provisioned, operations, options, tls && CERTIFICATE_FILE);
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
-    const { eventsDirectory, webhook } = options;
-    if (eventsFile) files.push(deliver(fileSink(eventsFile), [target.clients.primary.tenantId]));
-    if (eventsDirectory) files.push(deliver(directorySink(eventsDirectory), provisioned.onboarded));
+    if (events) files.push(deliver(fileSink(events), [target.clients.primary.tenantId]));
+    if (eventsDir) files.push(deliver(directorySink(eventsDir), provisioned.onboarded));
     if (webhook) deliver(webhookSink(webhook), provisioned.onboarded);
     await Promise.all(files.map((file) => file.settle()));
 

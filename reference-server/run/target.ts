@@ -28,7 +28,7 @@ export interface ReferenceTarget extends TargetFile {
 /** The options of a server that its target file tells. */
 interface ToldOptions {
   readonly rateLimit?: RateLimit;
-  readonly eventsFile?: string;
+  readonly events?: string;
   readonly faultCommands?: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function describeTarget(
   parts: ServiceParts,
   { set, window, files }: Provisioned,
   operations: Operations,
-  { rateLimit, eventsFile, faultCommands }: ToldOptions,
+  { rateLimit, events = files.events, faultCommands }: ToldOptions,
   ca: string | undefined,
 ): Promise<ReferenceTarget> {
   const clients: Partial<Record<ClientName, TargetClient>> = {};
@@ -53,7 +53,7 @@ export async function describeTarget(
     clients: { ...clients, primary },
     window,
     ...files,
-    events: eventsFile ?? files.events,
+    events,
     expiredToken: await mintExpired(parts, primary),
     errorCodePointer: '/code',
     ca,

@@ -5,16 +5,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Connections, once, reasonOf } from './connections.ts';
-import type { Outage, RunningPostgres } from './postgres-embedded.ts';
+import type { RunningPostgres } from './postgres-embedded.ts';
 
 /** auto: DATABASE_URL, else a container if an engine answers, else embedded. */
 export type DatabaseChoice = 'auto' | 'embedded' | 'testcontainers' | { readonly url: string };
 
-export interface Database extends AsyncDisposable {
-  /** Includes the schema. */
-  readonly url: string;
-  readonly description: string;
-  readonly outage?: Outage;
+/** The URL includes the schema. */
+export interface Database extends Omit<RunningPostgres, 'stop'>, AsyncDisposable {
   connect(): Connections;
 }
 

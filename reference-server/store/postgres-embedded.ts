@@ -2,10 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { temporaryFolder } from '../../engine/files.ts';
 
 /** Ends PostgreSQL like a crash, and starts it again with all committed data. */
 export interface Outage {
@@ -59,12 +57,12 @@ export async function startEmbedded(): Promise<RunningPostgres> {
 
 async function start(port: number): Promise<RunningPostgres> {
   const EmbeddedPostgres = await importWithoutHooks();
-  const databaseDir = await mkdtemp(join(tmpdir(), 'screenings-postgres-'));
+  const folder = await temporaryFolder('screenings-postgres');
   const password = randomBytes(12).toString('hex');
   const log: string[] = [];
   const remember = (message: unknown): void => void log.push(String(message));
   const postgres = new EmbeddedPostgres({
-    databaseDir,
+    databaseDir: folder.path,
     port,
     user: USER,
     password,
@@ -75,13 +73,13 @@ async function start(port: number): Promise<RunningPostgres> {
     onLog: remember,
     onError: remember,
   });
-  const watchdog = startWatchdog(databaseDir);
+  const watchdog = startWatchdog(folder.path);
   const launch = async (): Promise<ChildProcess> => {
     await postgres.start();
     return (postgres as unknown as { process: ChildProcess }).process;
   };
   const clean = async (): Promise<void> => {
-    await rm(databaseDir, { recursive: true, force: true });
+    await folder[Symbol.asyncDispose]();
     watchdog.kill();
   };
   let running: ChildProcess;

@@ -18,6 +18,7 @@ import { variants, type Variant } from './variant.ts';
 
 const EPOCH = instant('1970-01-01T00:00:00Z');
 const FIRST_ID = 8_000_000_000_000n;
+const PRESENT = instant('2026-11-26T12:00:00Z');
 
 /** The testTime of a screening that arrives at a moment. */
 type Performed = (arrivedMs: number, index: number) => Instant;
@@ -41,6 +42,18 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
           screening(tenantId, FIRST_ID + BigInt(index), performed(since + (index + 1) * everyMs, index)),
         );
 };
+
+/** A screening of the present arrives with every so many requests. */
+export const arrivingEvery = (requests: number): ServerOptions =>
+  withAdded(() => {
+    let asked = 0;
+    return ({ tenantId }) => {
+      const count = tenantId === TENANTS.scratch ? 0 : Math.floor(++asked / requests);
+      return Array.from({ length: count }, (_, index) =>
+        screening(tenantId, FIRST_ID + BigInt(index), shift(PRESENT, BigInt(index), 0)),
+      );
+    };
+  });
 
 /** No dataset and no complete capture of events can exist for a tenant that changes. */
 const live = (name: string, server: ServerOptions): Variant => ({ name, server, target: withoutRecords });

@@ -11,22 +11,13 @@ import {
   requests,
   setNext,
   type PageText,
-  withoutLink,
 } from '../run/alter.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import { withEvents } from '../faults/fault.ts';
+import { linked } from '../faults/next.ts';
 import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
-
-/** Replaces the Link header of pages with a next. */
-const link = (...values: ((next: string) => string)[]): ServerOptions =>
-  alterPages((page) => {
-    const next = nextOf(page);
-    if (!next) return;
-    withoutLink(page);
-    for (const value of values) page.headers.push(['Link', value(next)]);
-  });
 
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
@@ -72,7 +63,7 @@ const FURTHER = ',"score":1e400,"nested":{"id":"x","testTime":1}}';
 
 export const pages: Groups = {
   'behind a gateway': {
-    'several Link headers, next in the last of them': link(
+    'several Link headers, next in the last of them': linked(
       () => '</docs>; rel="help"; title="a, b; c"',
       () => '<https://example.com/?a=1,2>; rel=license',
       (next) => `<${next}>; rel="next"`,
@@ -87,7 +78,7 @@ export const pages: Groups = {
     'next without pageSize where the request had none': nextQuery((query, _, asked) => {
       if (!asked.has('pageSize')) query.delete('pageSize');
     }),
-    'one Link header of several links, rel unquoted and in capitals': link(
+    'one Link header of several links, rel unquoted and in capitals': linked(
       (next) => `</docs?x=1,2>; rel=help, <${next}>; title="one, more"; REL=next, </>; rel=index`,
     ),
     'unknown members everywhere': {
@@ -148,7 +139,7 @@ export const pages: Groups = {
     'the first of two values of a parameter is read': onQuery((query) => {
       for (const name of new Set(query.keys())) query.set(name, query.get(name)!);
     }),
-    'several relation types in one rel, and blanks where they may be': link(
+    'several relation types in one rel, and blanks where they may be': linked(
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,
     ),
   },
@@ -158,7 +149,7 @@ export const pages: Groups = {
       const { server, target } = spelledTimes((text) => text.replace(/Z$/, '-00:00'));
       return { server: both(server, timesOfNext(inUtc)), target };
     })(),
-    'a relative Link header': link((next) => `<${next.slice(new URL(next).origin.length)}>; rel="next"`),
+    'a relative Link header': linked((next) => `<${next.slice(new URL(next).origin.length)}>; rel="next"`),
   },
   'with encoded links': {
     'the instants of next in UTC': timesOfNext(inUtc),

@@ -128,7 +128,7 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
 
 /** Sends a request with an old token that has not expired. */
 async function checkOldToken(kit: Kit, token: Token): Promise<void> {
-  await kit.checkAll('5-valid-token', 'while expiry was waited for', () =>
+  await kit.checkAll({ id: '5-valid-token', cause: 'while expiry was waited for' }, () =>
     refusalOf(kit, token, 'the first one of the run'),
   );
 }

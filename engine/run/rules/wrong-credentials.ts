@@ -114,7 +114,7 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
       const token = done === 0 && name === 'client_secret' ? await kit.token(owner) : undefined;
       await guess(`a wrong ${name}`);
       if (token)
-        await kit.checkAll('5-valid-token', 'after a wrong secret', () =>
+        await kit.checkAll({ id: '5-valid-token', cause: 'after a wrong secret' }, () =>
           refusalOf(kit, token, 'of before a wrong secret', ', after a wrong client_secret'),
         );
       // A server may keep what it compared, whatever the outcome, or mix up two concurrent requests.
@@ -122,9 +122,9 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
       const again = isLast ? guess(`the same wrong ${name} again, beside the right one`) : undefined;
       const [isOdd] = await Promise.all([isRefusedOnce(kit, () => kit.client.mint(owner)), again]);
       if (isOdd)
-        await kit.checkAll('4.1-success', 'after a wrong secret', () => rightAfterWrong(kit, form, owner), {
-          needsAgain: true,
-        });
+        await kit.checkAll({ id: '4.1-success', cause: 'after a wrong secret', needsAgain: true }, () =>
+          rightAfterWrong(kit, form, owner),
+        );
     } catch (error) {
       // The rejections before the lockout are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;

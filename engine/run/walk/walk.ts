@@ -278,7 +278,7 @@ export async function checkWalk(
   let walked: Walk | undefined;
   const expected = [...(await expectedItems(kit, query, options.client))];
   let known = options.isSample ? expected.length : Infinity;
-  await kit.checkAll('4.2-r5-exactly-once', cause, async () => {
+  await kit.checkAll({ id: '4.2-r5-exactly-once', cause }, async () => {
     // An import may have stored many meanwhile.
     if (walked && walked.summary.count > endlessFrom(known))
       known = (await countAgain(kit, query, options.client)) ?? known;
@@ -293,7 +293,7 @@ export async function checkWalk(
     );
   });
   const first = walked!;
-  await kit.checkAll('4.2-r4-order', 'walk', async () => {
+  await kit.checkAll({ id: '4.2-r4-order', cause: 'walk' }, async () => {
     const mismatch = first.summary.outOfOrder;
     return (
       mismatch && {
