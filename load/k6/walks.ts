@@ -50,7 +50,7 @@ export default function (data: SetupData): void {
     const firstMs = first?.serviceMs;
     const items = status === 200 ? Number(sent.response!.json('items.#')) : 0;
     const ms = Math.round(sent.serviceMs * 1000) / 1000;
-    if (areRecordsRead) write({ kind: 'page', walk: iteration, depth, items, ms, firstMs, status });
+    if (areRecordsRead) write({ kind: 'page', walk: iteration, depth, from, items, ms, firstMs, status });
     if (status !== 200) return;
     pages.push({ depth, ms, firstMs });
     // A missing Link is a finding, and no reason to measure less.

@@ -30,7 +30,8 @@ export class Judge {
   constructor(target: Target) {
     this.#observers = [
       ...pageObservers(noOracle),
-      ...nextObservers(target, noOracle),
+      // A target that reads a raw + as a blank rejects the next page, which counts as failed.
+      ...nextObservers(target, noOracle, { keepsRawPlus: true }),
       ...errorObservers(target.errorCodePointer),
       ...coverageObservers(() => nothing),
       ...answerObservers(target, new Set([TOKEN])),

@@ -71,7 +71,8 @@ export async function prepare(target: Asked, anyWindow?: Window) {
     if (!credentials) continue;
     const secretVariable = `SCREENINGS_CLIENT_SECRET_${index}`;
     const token = await reached(own.token(name));
-    const tenantId = credentials.tenantId ?? token.tenantId;
+    // The path must equal the claim, which the target file may spell otherwise.
+    const tenantId = token.tenantId ?? credentials.tenantId;
     if (!tenantId) throw new Unreachable(`the token of ${credentials.clientId} names no tenant_id`);
     clients.push({ clientId: credentials.clientId, tenantId, secretVariable });
     env[secretVariable] = credentials.clientSecret;

@@ -17,8 +17,8 @@ const [EARLY_PAIRS, SETTLED_PAIRS, EMPTY_WALKS] = [4, 12, 25];
  * concurrently, before long ones are read again.
  */
 const PLANNED = { connections: 16, executions: 8 } as const;
-/** Length of a short window, in pages: it contains a full one wherever it begins. */
-const SHORT_PAGES = 1.3;
+/** Length of a short window, in pages of the traversal: it contains a full one, however unevenly the data are spread. */
+const SHORT_PAGES = 2;
 const VUS = 4;
 const WALK_SECONDS = 600;
 const DEEPEST = 4000;
@@ -81,30 +81,39 @@ export async function measureDepth(
     throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
   tell(`  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`);
-  const span = Math.min(1, (SHORT_PAGES * pageSize) / Math.max(1, rows));
   const once = { pageSize, maxPages: 1 };
   const { to } = window;
+  const windows = pages.flatMap(({ from }, page) => {
+    const end = pages[page + SHORT_PAGES]?.from;
+    return from === undefined || end === undefined || from === end ? [] : [{ from, to: end }];
+  });
+  const short = (count: number): Walk[] =>
+    Array.from({ length: count }, (_, index) => ({
+      ...{ label: 'short', ...once },
+      ...windows[Math.floor(((index + 0.5) * windows.length) / count)]!,
+    }));
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
-    const walks = slices(window, span, count, { label: 'short', ...once }).flatMap((short, index) => {
-      const both = [short, { ...short, label: 'long', to }];
+    const walks = short(count).flatMap((one, index) => {
+      const both = [one, { ...one, label: 'long', to }];
       return index % 2 === 0 ? both : both.reverse();
     });
     const seen = await read(walks);
-    const msOf = (label: string, index: number): number =>
-      seen.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index)?.ms ?? NaN;
-    return Array.from({ length: count }, (_, index) => ({
-      shortMs: msOf('short', index),
-      longMs: msOf('long', index),
-      settled,
-    })).filter(({ shortMs, longMs }) => shortMs >= 0 && longMs >= 0);
+    const seenIn = (label: string, index: number): PageRecord | undefined =>
+      seen.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index);
+    return Array.from({ length: count }).flatMap((_, index) => {
+      const [shorter, longer] = [seenIn('short', index), seenIn('long', index)];
+      // Items cost time as well: with fewer of them, a short window is no measure of a long one.
+      if (!shorter || !longer || shorter.items !== longer.items) return [];
+      return [{ shortMs: shorter.ms, longMs: longer.ms, settled }];
+    });
   };
   const early = await pairs(EARLY_PAIRS, false);
   const { connections, executions } = PLANNED;
-  await read(slices(window, span, connections * executions, { label: 'plans', ...once }), connections);
-  const windows = [...early, ...(await pairs(SETTLED_PAIRS, true))];
+  await read(short(connections * executions), connections);
+  const settled = await pairs(SETTLED_PAIRS, true);
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
   const emptyMs = (await read(nothing)).map(({ ms }) => ms);
-  return { ...depthShape({ pages, windows, emptyMs }), rows };
+  return { ...depthShape({ pages, windows: [...early, ...settled], emptyMs }), rows };
 }
 
 /** `count` windows, each a share of the whole range, evenly spread over it. */

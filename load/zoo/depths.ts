@@ -105,6 +105,8 @@ function answers(
     return rttMs + costMs({ rowsBefore, rowsLeft, resumed, shortWindows }) * factor + 1.5 * random();
   };
   const rowAt = (at: string): number => (rows * (Date.parse(at) - FIRST_MS)) / (LAST_MS - FIRST_MS);
+  const atRow = (row: number): string =>
+    new Date(FIRST_MS + (row / rows) * (LAST_MS - FIRST_MS)).toISOString();
   return async (walks) =>
     walks.flatMap(({ from, to, maxPages, paired }, walk) => {
       const [first, end] = [rowAt(from), rowAt(to)];
@@ -118,7 +120,8 @@ function answers(
         const order = paired ? pairedAt(depth) : undefined;
         const beforeMs = order === 'deep-last' ? other() : undefined;
         const ms = deep();
-        return { ...page, depth, ms, firstMs: order === 'deep-first' ? other() : beforeMs };
+        const firstMs = order === 'deep-first' ? other() : beforeMs;
+        return { ...page, depth, from: atRow(before), ms, firstMs };
       });
     });
 }

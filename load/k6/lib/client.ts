@@ -238,7 +238,7 @@ export class Client {
       if (isTold && !areRecordsRead) this.#tell(judgeLimited(response!), pageRequest.url, 429);
     } else if (status === 200) {
       const { headers } = response!;
-      next = linkedNext(headers['Link']);
+      next = linkedNext(headers['Link'], pageRequest.url);
       if (isJudged) policy = policyOf(headers);
       if (isTold && areMetricsRead) {
         const found = judgePage(pageRequest.url, response!);

@@ -59,6 +59,16 @@ test('accepts a correct page with ids beyond 2^53', () => {
   expect([inK6(QUESTION, right), byKit(QUESTION, right)]).toEqual([[], []]);
 });
 
+test('accepts a raw + in next, and a final page with a next of another resource', () => {
+  const next = NEXT.replace('00%3A00%3A00.000001Z', '01:00:00.000001+01:00').replace('994', '993');
+  const final = answer([FIRST]);
+  const pages = [
+    answer([item('1', '2026-01-01T00:00:00Z'), FIRST], next),
+    { ...final, headers: { ...final.headers, Link: '</tenants>; rel="next"; anchor="/v1"' } },
+  ];
+  for (const page of pages) expect([inK6(QUESTION, page), byKit(QUESTION, page)]).toEqual([[], []]);
+});
+
 const RELATIVE = NEXT.slice(BASE.length);
 
 for (const link of [
@@ -67,6 +77,7 @@ for (const link of [
   `<${RELATIVE}>; rel="next"`,
   `<${NEXT.slice(PATH.length)}>; rel="next"`,
   `<${NEXT.replace('7d0c', '7D0C').replaceAll('%3A', ':')}>; rel="next"`,
+  `</tenants>; rel="next"; anchor="/v1", <${NEXT}>; anchor="${PATH}"; rel="next"`,
 ])
   test(`accepts Link: ${link}`, () => {
     const page = answer([FIRST, SECOND], NEXT);

@@ -81,7 +81,7 @@ export function judgePage(url: string, answer: PageAnswer): Finding[] {
 
   // Rules 6 and 7 of 4.2.
   const next = answer.json('links.next');
-  const linked = linkedNext(header(answer.headers, 'link'));
+  const linked = linkedNext(header(answer.headers, 'link'), url);
   if (next === undefined) {
     if (linked !== undefined)
       flag('4.2-r7-link-absent', 'the final page carries a Link header with rel="next"');
@@ -110,17 +110,22 @@ const say = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
 
 const FORM = '>; rel="next"';
 
-/** Returns the target of a Link header with rel="next", as it is spelled. */
-export function linkedNext(link: string | undefined): string | undefined {
+/** Returns the target of a Link header with rel="next" of the page at `url`, as it is spelled. */
+export function linkedNext(link: string | undefined, url: string): string | undefined {
   if (link === undefined) return undefined;
   // Fast path for the usual form: a regular expression costs as much as everything else.
   if (link.startsWith('<') && link.endsWith(FORM) && !link.includes(',')) return link.slice(1, -FORM.length);
   for (const [, target, parameters = ''] of link.matchAll(/<([^>]*)>([^<]*)/g)) {
     const relations = /;\s*rel\s*=\s*("[^"]*"|[^\s;,]*)/i.exec(parameters)?.[1] ?? '';
-    if (/(^|[" ])next([" ]|$)/i.test(relations)) return target;
+    // With an anchor, it may be a link of another resource (RFC 8288, 3.2).
+    const anchor = /;\s*anchor\s*=\s*"?([^"\s;,]*)/i.exec(parameters)?.[1] || url;
+    if (/(^|[" ])next([" ]|$)/i.test(relations) && pathOf(resolved(anchor, url)) === pathOf(url))
+      return target;
   }
   return undefined;
 }
+
+const pathOf = (url: string): string => url.split('?')[0]!.toLowerCase();
 
 export const originOf = (url: string): string => /^https?:\/\/[^/?#@]+/i.exec(url)?.[0].toLowerCase() ?? '';
 
@@ -134,8 +139,8 @@ export function resolved(reference: string, url: string): string {
 function isSameUrl(one: string, other: string, base: string): boolean {
   const spelled = (reference: string): string => {
     const absolute = resolved(reference, base);
-    const [path = ''] = absolute.toLowerCase().split('?');
-    return JSON.stringify([path.replace(/:(80|443)\//, '/'), Object.entries(parseQuery(absolute)).sort()]);
+    const path = pathOf(absolute).replace(/:(80|443)\//, '/');
+    return JSON.stringify([path, Object.entries(parseQuery(absolute)).sort()]);
   };
   return one === other || spelled(one) === spelled(other);
 }
@@ -196,7 +201,7 @@ function header(headers: Readonly<Record<string, string>>, name: string): string
   return undefined;
 }
 
-/** Parses a query; k6 has no URL class. */
+/** Parses a query; k6 has no URL class. Keeps a raw + (RFC 3986, 3.4): a target that reads a blank rejects the page. */
 export function parseQuery(url: string): Record<string, string> {
   const query: Record<string, string> = {};
   const start = url.indexOf('?');
@@ -204,7 +209,7 @@ export function parseQuery(url: string): Record<string, string> {
   for (const pair of url.slice(start + 1).split('&')) {
     const [name = '', value = ''] = pair.split('=', 2);
     try {
-      query[decodeURIComponent(name)] = decodeURIComponent(value.replace(/\+/g, ' '));
+      query[decodeURIComponent(name)] = decodeURIComponent(value);
     } catch {
       query[name] = value;
     }

@@ -17,6 +17,8 @@ export interface ArrivalRecord extends Sample {
 export interface PageRecord extends DeepPage {
   readonly kind: 'page';
   readonly walk: number;
+  /** The instant at which it begins, in a traversal. */
+  readonly from?: string;
   readonly items: number;
   readonly status: number;
 }
