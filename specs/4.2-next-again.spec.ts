@@ -43,11 +43,16 @@ test(
   about(['4.2-repeatable', '4.2-r5-exactly-once'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
     const twice = async (page: Exchange, ask: () => Promise<Exchange>): Promise<void> => {
+      let before = page;
       await kit.checkAll(
         { id: '4.2-repeatable', cause: 'the same page at the same time', needsAgain: true },
         async () => {
           const both = await Promise.all([ask(), ask()]);
-          return (await repeatMismatch(kit, page, both[0])) ?? (await repeatMismatch(kit, page, both[1]));
+          const mismatch =
+            (await repeatMismatch(kit, before, both[0])) ?? (await repeatMismatch(kit, before, both[1]));
+          // What arrived since then on a replica that lags is no second mismatch.
+          before = both[1];
+          return mismatch;
         },
       );
     };

@@ -147,7 +147,7 @@ test(
 /** The granted scope may be a part of the requested one (rule 7). */
 test(
   'a token of a part of the requested scopes is accepted',
-  about('5-valid-token', { needs: 'page', isSupplement: true }),
+  about('5-valid-token', { needs: 'page', access: 'reads late', isSupplement: true }),
   async ({ kit }) => {
     const form = replaced(kit.client.validForm('primary'), 'scope', `${OFFERED_SCOPE} openid`);
     const token = readToken(await kit.send(kit.client.tokenRequest(form)));

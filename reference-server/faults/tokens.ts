@@ -148,20 +148,11 @@ export const tokens: readonly Fault[] = [
       },
     ),
   }),
-  ...fails({ '4.1-success': /200.*400 .*invalid_scope/ })({
-    'a mint during a refused token request gets its error': middleware(() => {
-      let error: ServiceAnswer | undefined;
-      return async (request, next) => {
-        const answer = await next(request);
-        if (!isTokenRequest(request)) return answer;
-        // Longer than the delay between two concurrent requests on a busy machine.
-        if (answer.status < 400) return sleep(30).then(() => error ?? answer);
-        error = answer;
-        await sleep(60);
-        error = undefined;
-        return answer;
-      };
-    }),
+  ...fails({ '4.1-success': /200.*400 / })({
+    'a token request gets the error of a concurrent one': sharedAnswer((status) => status === 400),
+  }),
+  ...fails({ '7.1-unsupported_grant_type': /unsupported_grant_type.*200/ })({
+    'a token request gets the token of a concurrent one': sharedAnswer((status) => status === 200),
   }),
   ...fails({ '4.1-success': /right credentials after wrong ones.*401/ })({
     'the mint after a wrong secret is invalid_client': middleware(() => {
@@ -214,3 +205,22 @@ export const tokens: readonly Fault[] = [
     }),
   }),
 ];
+
+/** Concurrent token requests get the first such answer; those with wrong credentials get their own. */
+function sharedAnswer(isShared: (status: number) => boolean): ServerOptions {
+  return middleware(() => {
+    let inFlight = 0;
+    let shared: ServiceAnswer | undefined;
+    return async (request, next) => {
+      if (!isTokenRequest(request)) return next(request);
+      if (inFlight++ === 0) shared = undefined;
+      const answer = await next(request);
+      if (isShared(answer.status)) shared ??= answer;
+      // Longer than the delay between two concurrent requests on a busy machine.
+      await sleep(30);
+      inFlight--;
+      while (inFlight > 0) await sleep(1);
+      return isShared(answer.status) || answer.status === 401 ? answer : (shared ?? answer);
+    };
+  });
+}
