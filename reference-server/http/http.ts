@@ -279,17 +279,15 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
   if (response.destroyed) return;
   const { status, headers, body } = withLength(answer);
   const isHttp2 = response.req.httpVersionMajor === 2;
-  // For HTTP/2, writeHead would keep only the last header of a name, and values must not have surrounding blanks (RFC
-  // 9113, 8.2.1).
-  if (isHttp2) for (const [name, value] of headers) response.appendHeader(name, value.trim());
-  const raw = isHttp2 ? [] : headers.flat();
+  // writeHead may keep only the last header of a name. HTTP/2 has no blanks around values (RFC 9113, 8.2.1).
+  for (const [name, value] of headers) response.appendHeader(name, isHttp2 ? value.trim() : value);
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
-    response.writeHead(status, raw);
+    response.writeHead(status);
     response.end(body);
     return;
   }
   try {
-    response.writeHead(status, raw);
+    response.writeHead(status);
     for await (const chunk of body) {
       if (!response.write(chunk))
         await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
