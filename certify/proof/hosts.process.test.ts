@@ -18,7 +18,7 @@ import type { HostedTarget } from './hosts.config.ts';
 
 /** How many of the drawn faults need traversals; the others need only a few requests each. */
 const WALKED = 3;
-const DRAWN = 30;
+const DRAWN = 12;
 /** Found before its test, which is skipped for that reason. */
 const FOUND_EARLY = 'pageSize 1000 is refused';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

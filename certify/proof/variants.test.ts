@@ -1,7 +1,7 @@
-/** All variants are conformant with a complete and a minimal target file; those of the other tier on the real stack. */
+/** All variants are conformant with a complete and a minimal target file. */
 import { expect } from '@playwright/test';
 import { test } from '../../reference-server/testing.ts';
-import { byTurns, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
+import { byTurns, FULL, SEED, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import { ALONE, GROUPS } from '../../reference-server/variants/all.ts';
 import { certifyVariant, LIMIT_MS, obstaclesOf, targetFor } from './faults.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
@@ -27,23 +27,10 @@ const proofs = Object.entries(GROUPS).flatMap(([name, variants], row) =>
     ...{ variants, mode, tier: byTurns('groups', TURNS, row + at * (TURNS / 2)) },
   })),
 );
-const quick = proofs.filter(({ tier }) => tier !== FULL);
-/** The quick tier runs one variant over sockets and PostgreSQL, and the others in process. */
-const real = quick[SEED % quick.length];
+/** A quarter runs over sockets and PostgreSQL, another one for each seed; the others in process. */
+const REAL = 4;
 
-for (const proof of proofs) {
-  const { title, variants, mode, tier } = proof;
-  test(title, tier, async ({ small }) => {
-    const stack = tier === FULL || proof === real ? 'real' : 'in process';
-    const report = await certifyVariant(small, combined(variants), mode, {
-      runs: runsOf(tier),
-      seed: SEED,
-      stack,
-    });
-    expect(obstaclesOf(report)).toEqual([]);
-  });
-}
-
+// The longest ones first, so that short ones fill what they leave.
 for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
   for (const [at, mode] of MODES.entries()) {
     const tier = ALONE.includes(variant) ? FULL : byTurns('alone', TURNS, row + at * (TURNS / 2));
@@ -58,6 +45,17 @@ for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
     });
   }
 }
+
+for (const { title, variants, mode, tier } of proofs)
+  test(title, tier, async ({ small }) => {
+    const stack = turnOf(title, REAL) === 0 ? 'real' : 'in process';
+    const report = await certifyVariant(small, combined(variants), mode, {
+      runs: runsOf(tier),
+      seed: SEED,
+      stack,
+    });
+    expect(obstaclesOf(report)).toEqual([]);
+  });
 
 test(
   'two runs with the same clients at the same time',
