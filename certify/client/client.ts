@@ -22,18 +22,12 @@ export interface Ended {
 /** Runs the client once; `signal` stops it. Rejects with a UsageError if it cannot be started. */
 export type Client = (given: Given, signal: AbortSignal, situation: string, world: World) => Promise<Ended>;
 
-/** The values for a client by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
-const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
-  base_url: given.baseUrl,
-  auth_url: given.authUrl,
-  client_id: given.clientId,
-  client_secret: given.clientSecret,
-  tenant_id: given.tenantId,
-  from: given.from,
-  to: given.to,
-  page_size: given.pageSize,
-  events: given.events,
-});
+const CREDENTIALS = ['clientId', 'clientSecret', 'tenantId'] as const;
+const NAMES = ['baseUrl', 'authUrl', ...CREDENTIALS, 'from', 'to', 'pageSize', 'events'] as const;
+
+/** The values for a client by name: baseUrl is `{base_url}`, and SCREENINGS_BASE_URL in its environment. */
+const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> =>
+  Object.fromEntries(NAMES.map((name) => [name.replace(/[A-Z]/, '_$&').toLowerCase(), given[name]]));
 
 /** Variables from which Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests read the certificates to trust. */
 const TRUST_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];

@@ -82,13 +82,7 @@ export class Recorder {
     const bearer = /^bearer +(\S+)$/i.exec(request.headers['authorization'] ?? '')?.[1];
     const token = bearer === undefined ? 0 : this.tokens.indexOf(bearer) + 1;
     const channel = isScreenings(request) ? 'pages' : isTokenRequest(request) ? 'token' : 'other';
-    const record: Recorded = {
-      atMs: this.now(),
-      channel,
-      request,
-      token: token || undefined,
-      status: 0,
-    };
+    const record: Recorded = { atMs: this.now(), channel, request, token: token || undefined, status: 0 };
     this.requests.push(record);
     const key = `${request.method} ${request.path}`;
     const times = (this.asked.get(key) ?? 0) + 1;

@@ -2,13 +2,14 @@
 import { member } from '../../../engine/client/json.ts';
 import { followFindings } from '../judge-requests.ts';
 import type { Situation } from '../situation.ts';
+import type { Given } from '../stage.ts';
 import { SITUATIONS } from '../situations/all.ts';
 import type { Habits, PageSeen } from './small-client.ts';
 
 /** What the client does, the expected words by situation, and further situations in which it shows ('*': any). */
 type Mistake = readonly [habits: Habits, shows: Readonly<Record<string, RegExp>>, also?: readonly string[]];
 
-function changed(url: URL, name: string, change: (value: string) => string): URL {
+export function changed(url: URL, name: string, change: (value: string) => string): URL {
   const copy = new URL(url);
   copy.searchParams.set(name, change(copy.searchParams.get(name)!));
   return copy;
@@ -32,6 +33,10 @@ export const linked =
     const found = find(link ?? '');
     return found === undefined ? undefined : new URL(found, url);
   };
+
+export const withHeader = (name: string, valueOf: (given: Given) => string): Habits => ({
+  sends: (sent, given) => ({ ...sent, headers: { ...sent.headers, [name]: valueOf(given) } }),
+});
 
 const namesOf = (where: (situation: Situation) => unknown): string[] =>
   SITUATIONS.filter(where).map(({ name }) => name);
@@ -177,12 +182,7 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
     { 'secret-kept': /no secret in a URL, got the client_secret in one/ },
   ],
   'sends its secret to the REST API too': [
-    {
-      sends: ({ headers, ...sent }, { clientSecret }) => ({
-        ...sent,
-        headers: { ...headers, 'x-client-secret': clientSecret },
-      }),
-    },
+    withHeader('x-client-secret', ({ clientSecret }) => clientSecret),
     { 'secret-kept': /the secret to stay with the token endpoint/ },
   ],
   'logs its secret': [
@@ -271,9 +271,7 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
     { 'secret-kept': /no token on standard error, got an access token there/ },
   ],
   'decodes its token and stumbles over one that is no JWT': [
-    {
-      chokesOn: (text) => (/"access_token":"[^.]*"/.test(text) ? 'no JWT' : undefined),
-    },
+    { chokesOn: (text) => (/"access_token":"[^.]*"/.test(text) ? 'no JWT' : undefined) },
     { 'opaque-token': /collected whole, got exit status 1/ },
   ],
   'gives up at a 401': [
