@@ -160,9 +160,7 @@ function resultOf(
       !isSupplement && error instanceof PreconditionFailed && error.because ? error : [],
     )
     .find(({ because }) => isBroken(because!, ledger, facts));
-  return result('untested', {
-    reason: cause ? `because ${cause.because} failed: ${cause.message}` : reason,
-  });
+  return result('untested', { reason: cause ? `because ${cause.because} failed: ${cause.message}` : reason });
 }
 
 const isBroken = (id: RequirementId, { findings }: Ledger, { selection }: RunFacts): boolean =>

@@ -67,9 +67,7 @@ for (const [title, results, expected] of [
       failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
         request: PAGE,
       }),
-      failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', {
-        request: PAGE,
-      }),
+      failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', { request: PAGE }),
     ],
     ['2.3-testTime', '4.2-r7-link'],
   ],

@@ -40,11 +40,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^7\.1-invalid_scope$/, has: SERVED, follow: /^2\.[12]-scope$/, shows: /^got: scope: "/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
   // The path of a tenant that has no id.
-  {
-    cause: /^2\.2-tenant_id$/,
-    has: /^got: tenant_id: (?!"?UUID)/,
-    follow: /^(5-one-tenant|4\.2-success)$/,
-  },
+  { cause: /^2\.2-tenant_id$/, has: /^got: tenant_id: (?!"?UUID)/, follow: /^(5-one-tenant|4\.2-success)$/ },
   // An answer of another type, such as HTML, has no members.
   { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
   { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },

@@ -23,13 +23,7 @@ const overTls = (server: ReferenceServer, host: string, cert: string) =>
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
 const certified = (target: Target, sections = ['2.1', '4.1', '4.2-success']): Promise<Report> =>
-  certify(target, {
-    seed: 1,
-    runs: 1,
-    timeoutMs: 2_000,
-    clock: fastClock(),
-    only: selectIds(sections),
-  });
+  certify(target, { seed: 1, runs: 1, timeoutMs: 2_000, clock: fastClock(), only: selectIds(sections) });
 
 function leavesItIncomplete(report: Report, words: RegExp): void {
   expect(report.verdict).toBe('incomplete');

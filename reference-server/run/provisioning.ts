@@ -149,11 +149,7 @@ export interface Provisioned extends AsyncDisposable {
   /** The extent of primary's screenings in time; absent if it has none. */
   readonly window?: { readonly from: string; readonly to: string };
   /** Absolute paths; absent if the tenant has no screenings. */
-  readonly files: {
-    readonly dataset?: string;
-    readonly secondDataset?: string;
-    readonly events?: string;
-  };
+  readonly files: { readonly dataset?: string; readonly secondDataset?: string; readonly events?: string };
 }
 
 interface LoadOptions {
