@@ -7,8 +7,7 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
 import { answering } from '../../reference-server/run/alter.ts';
 import { brokenAnswer } from '../../reference-server/faults/rest-errors.ts';
-import { checkTarget } from './check-target.ts';
-import { init } from './init.ts';
+import { checkTarget, init } from './check-target.ts';
 import { targetFor } from '../proof/faults.ts';
 
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };

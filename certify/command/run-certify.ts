@@ -16,10 +16,9 @@ import {
   statesOf,
   type Baseline,
 } from '../report/changes.ts';
-import { checkTarget } from './check-target.ts';
+import { checkTarget, init } from './check-target.ts';
 import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
-import { init } from './init.ts';
 import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import { startReference, type RunningReference } from '../reference.ts';

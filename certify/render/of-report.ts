@@ -45,7 +45,7 @@ export function resultsOf(report: Report): Results {
       : `of ${report.requirements.length} requirements`,
     facts: facts(report),
     items: selected(report).map((result) => itemOf(report, result)),
-    causes: causesOf(report),
+    causes: report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL)),
     changes: changesText(report),
     tables: tables(report),
     replay: report.replay,
@@ -248,9 +248,6 @@ function evidence(
 
 /** The number of causes described in full; the others are only named. */
 const IN_FULL = 3;
-
-const causesOf = (report: Report): readonly Cause[] =>
-  report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL));
 
 function causeOf(
   { requirements }: Report,

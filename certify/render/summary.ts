@@ -40,11 +40,11 @@ const code = (text: string): string => `<code>${inline(text, 500)}</code>`;
 const prose = (text: string): string =>
   clip(oneLine(text), 500)
     .split(/`([^`]+)`/)
-    .map((piece, index) => (index % 2 ? code(piece) : spaced(piece)))
+    // Between code, the space around words is kept.
+    .map((piece, index) =>
+      index % 2 ? code(piece) : piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner)),
+    )
     .join('');
-
-/** Emphasizes words and keeps the space around them. */
-const spaced = (piece: string): string => piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner));
 
 /** A code block with a fence longer than any in the text. */
 function block(lines: readonly string[]): string {
