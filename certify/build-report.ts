@@ -4,25 +4,15 @@ import { BudgetExhausted, PreconditionFailed, SupplyUnusable, TargetGone } from 
 import type { Kit } from '../engine/run/kit.ts';
 import { isViolation, OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
 import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
-import {
-  CLASSES,
-  REQUIREMENTS,
-  type Requirement,
-  type RequirementClass,
-  type RequirementId,
-} from '../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS } from '../engine/requirements.ts';
+import type { Requirement, RequirementClass, RequirementId } from '../engine/requirements.ts';
 import { sayUncovered } from '../engine/run/state/covering-array.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
 import { failureOf, sameAnswerBefore, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
-import {
-  redactReport,
-  type Report,
-  type RequirementResult,
-  type Verdict,
-  type Observation,
-} from './report/report.ts';
+import { redactReport } from './report/report.ts';
+import type { Report, RequirementResult, Verdict, Observation } from './report/report.ts';
 import { several } from './render/results.ts';
 
 interface RunFacts {

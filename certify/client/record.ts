@@ -1,11 +1,7 @@
 /** Records the requests of a client in one situation, as the server sees them. */
 import type { Clock } from '../../engine/clock.ts';
-import {
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-  parseForm,
-} from '../../reference-server/http/http.ts';
+import { parseForm } from '../../reference-server/http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest } from '../../reference-server/run/alter.ts';
 import { normalPath } from '../../engine/checks/next.ts';
 import { resolveUrl } from '../../engine/client/link-header.ts';

@@ -3,15 +3,8 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report/report.ts';
 import { type TimelineEntry, inWords, timeline } from '../render/pictures.ts';
 import { markup } from '../render/markup.ts';
-import {
-  limitedTo,
-  messageLines,
-  withoutEmpty,
-  words,
-  durationText,
-  type Item,
-  type Results,
-} from '../render/results.ts';
+import { limitedTo, messageLines, withoutEmpty, words, durationText } from '../render/results.ts';
+import type { Item, Results } from '../render/results.ts';
 
 export interface ClientFailure {
   /** `expected …, got …` */

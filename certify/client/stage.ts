@@ -3,13 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
 import { MAX_PAGE_SIZE } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import {
-  onlyWhere,
-  type Listener,
-  type ServiceRequest,
-  listen,
-  parseForm,
-} from '../../reference-server/http/http.ts';
+import { onlyWhere, listen, parseForm } from '../../reference-server/http/http.ts';
+import type { Listener, ServiceRequest } from '../../reference-server/http/http.ts';
 import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
 import { memoryParts } from '../../reference-server/store/memory.ts';

@@ -10,12 +10,8 @@ import {
   wholeNumber,
 } from '../../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../../engine/run/state/context.ts';
-import {
-  CLASSES,
-  REQUIREMENTS,
-  type RequirementClass,
-  type RequirementId,
-} from '../../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS } from '../../engine/requirements.ts';
+import type { RequirementClass, RequirementId } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { commandLine, commandName } from '../../engine/package.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';

@@ -8,14 +8,8 @@ import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/
 import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
-import {
-  changesSince,
-  exitOnNew,
-  readBaseline,
-  readKnownFailures,
-  statesOf,
-  type Baseline,
-} from '../report/changes.ts';
+import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from '../report/changes.ts';
+import type { Baseline } from '../report/changes.ts';
 import { checkTarget, init } from './check-target.ts';
 import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';

@@ -10,14 +10,8 @@ import {
   sections,
   several,
   words,
-  type Entry,
-  type EvidenceLine,
-  type Fact,
-  type Item,
-  type Results,
-  type Table,
-  type Cause,
 } from './results.ts';
+import type { Entry, EvidenceLine, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';

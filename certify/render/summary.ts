@@ -10,12 +10,9 @@ import {
   SHOWN,
   untestedByReason,
   VERDICT,
-  type Entry,
-  type EvidenceLine,
-  type Item,
-  type Results,
   labelled,
 } from './results.ts';
+import type { Entry, EvidenceLine, Item, Results } from './results.ts';
 
 const MOST_FAILURES = 30;
 const WIDTH = 100;
