@@ -167,10 +167,7 @@ const isOpen = ({ status, level, name, reason }: SituationResult): boolean =>
 
 function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; summary: string } {
   const names = (status: SituationResult['status']): string =>
-    situations
-      .filter((one) => one.status === status)
-      .map(({ name }) => name)
-      .join(', ');
+    situations.flatMap((one) => (one.status === status ? one.name : [])).join(', ');
   const [failed, warned, left] = [names('fail'), names('warn'), names('untested')];
   if (failed) return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed}.` };
   const [first, ...others] = situations.filter(isOpen);

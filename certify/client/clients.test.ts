@@ -38,7 +38,7 @@ for (const [status, mistakes] of Object.entries({ fail: FAILING, warn: WARNED })
     });
 
 test('without exit status 0 after the plain walk, no other situation is played', async () => {
-  const habits: Habits = { chokesOn: () => 'it reads no page' };
+  const habits: Habits = { chokesOn: [/^/, 'it reads no page'] };
   const { situations, verdict } = await played(habits, { timeout: 60, world: realWorld });
   expect(verdict).toBe('non-conformant');
   const [first, ...others] = SITUATIONS.map(({ name }) => situations.find((one) => one.name === name)!);

@@ -8,13 +8,6 @@ import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { answerText, type TimelineEntry } from '../render/pictures.ts';
 
-interface ServedPage {
-  /** Absolute; absent on the last page. */
-  readonly next?: string;
-  readonly lastTestTime?: string;
-  readonly items: number;
-}
-
 export interface Recorded {
   /** Milliseconds since the server was started, just before the client. */
   readonly atMs: number;
@@ -26,7 +19,8 @@ export interface Recorded {
   readonly token: number | undefined;
   /** 0: no answer, or an aborted one. */
   status: number;
-  page?: ServedPage;
+  /** Of an answer with a page; `next` is absolute, and absent on the last page. */
+  page?: { readonly next?: string; readonly lastTestTime?: string; readonly items: number };
   /** The time named by Retry-After, on the same clock. */
   waitUntilMs?: number;
 }

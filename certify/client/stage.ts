@@ -1,7 +1,7 @@
 /** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
-import { MAX_PAGE_SIZE } from '../../engine/client/page.ts';
+import { MAX_PAGE_SIZE, type PageQuery } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { onlyWhere, listen, parseForm } from '../../reference-server/http/http.ts';
 import type { Listener, ServiceRequest } from '../../reference-server/http/http.ts';
@@ -16,10 +16,7 @@ import { CERTIFICATE_FILE, secured } from '../../reference-server/http/certifica
 
 export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
 
-export interface Window {
-  readonly from: string;
-  readonly to: string;
-}
+export type Window = Pick<PageQuery, 'from' | 'to'>;
 
 export interface Given extends Window {
   readonly baseUrl: string;
