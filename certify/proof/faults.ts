@@ -113,12 +113,6 @@ export function selectionOf(fault: Fault): RequirementId[] {
   return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
 
-/** Shortens polling: data on these servers appears immediately or never. */
-const POLLING_SCALE = 0.1;
-
-/** Minimal counterexamples are tested elsewhere; shrinking here would take most of the time. */
-const SHRINK = { requests: 40 };
-
 /** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */
 export async function certifyFault(
   world: World,
@@ -136,8 +130,10 @@ export async function certifyFault(
     stack,
     only,
     runs: 2,
-    shrink: SHRINK,
-    pollingScale: POLLING_SCALE,
+    // Minimal counterexamples are tested elsewhere; shrinking here would take most of the time.
+    shrink: { requests: 40 },
+    // Data on these servers appears immediately or never.
+    pollingScale: 0.1,
     signal: proved.signal,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
