@@ -10,13 +10,8 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { promisify } from 'node:util';
-import {
-  type Client,
-  type ClientRegistry,
-  TooManyGuesses,
-  type TokenClaims,
-  type TokenIssuer,
-} from './parts.ts';
+import { TooManyGuesses } from './parts.ts';
+import type { Client, ClientRegistry, TokenClaims, TokenIssuer } from './parts.ts';
 import { jwtVerify, SignJWT } from 'jose';
 
 interface HashedSecret {

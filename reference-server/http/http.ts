@@ -2,18 +2,13 @@
  * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
  * itself, with a 4xx instead of a reset.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createSecureServer, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { observe, type Observer } from './outcome.ts';
 
 export interface ServiceRequest {
   readonly method: string;
@@ -38,6 +33,20 @@ export interface ServiceAnswer {
 }
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
+
+interface Outcome {
+  readonly requestId: string;
+  readonly method: string;
+  /** Path and query as the handler gets them; not validated. */
+  readonly path: string;
+  readonly status: number;
+  /** Length of the body; undefined if it was streamed. */
+  readonly octets: number | undefined;
+  readonly durationMs: number;
+}
+
+/** Called for every request that could be parsed. */
+export type Observer = (outcome: Outcome) => void;
 
 interface ListenOptions {
   /** Default 0: any free port. */
@@ -108,6 +117,11 @@ const refused = {
   ]),
 } as const;
 
+const TO_PARSE_ERRORS: Readonly<Record<string, ServiceAnswer>> = {
+  HPE_HEADER_OVERFLOW: refused.headers,
+  ERR_HTTP_REQUEST_TIMEOUT: refused.slow,
+};
+
 export async function serve(handler: Handler, options: ListenOptions = {}): Promise<Listener> {
   const listener = await listen(options);
   listener.handle(handler);
@@ -147,7 +161,7 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
   server.on('connection', (socket: Duplex) => {
     sockets.add(socket.once('close', () => sockets.delete(socket)));
   });
-  const stop = async (graceMs: number): Promise<void> => {
+  const stop = async (graceMs = 0): Promise<void> => {
     const closed = close(server, sockets, graceMs);
     for (const session of sessions) session.close();
     await closed;
@@ -162,15 +176,15 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
   server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    refuseRaw(socket, answerToParseError(error.code));
+    refuseRaw(socket, TO_PARSE_ERRORS[error.code ?? ''] ?? refused.malformed);
   });
   const bound = await bind(server, port, host);
   return {
     port: bound,
     origin: http2 ? `https://localhost:${bound}` : `http://${reachable(host)}:${bound}`,
     handle: (handler, observer) => provide({ handler, observer }),
-    stop: (graceMs = 0) => stop(graceMs),
-    [Symbol.asyncDispose]: () => stop(0),
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 
@@ -185,7 +199,7 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   const startedAt = performance.now();
   const { handler, observer } = await provided;
   const { method = 'GET', url: target = '/' } = request;
-  if (observer) observe(observer, request, response, pathOf(target), startedAt);
+  if (observer) observe(observer, request, response, startedAt);
   if (isTooLong(target)) return refuse(request, response, refused.target);
   if (request.httpVersion === '1.1' && request.headers.host === undefined) {
     return refuse(request, response, refused.host);
@@ -197,14 +211,27 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
     return response.destroy(); // the client closed the connection within its request
   }
   if (!body) return refuse(request, response, refused.body);
+  const { rawHeaders, httpVersionMajor, socket: connection } = request;
   const headers = request.headers as Record<string, string>;
-  const names = request.rawHeaders.filter((_, index) => index % 2 === 0);
-  const isHttp2 = request.httpVersionMajor === 2;
-  const connection = request.socket;
-  await send(
-    response,
-    await answerTo(handler, { method, target, headers, names, isHttp2, connection, body }),
-  );
+  const names = rawHeaders.filter((_, index) => index % 2 === 0);
+  const asked = { method, target, headers, names, isHttp2: httpVersionMajor === 2, connection, body };
+  await send(response, await answerTo(handler, asked));
+}
+
+const REQUEST_ID = 'x-request-id';
+
+/** Adds a request id to the answer, and calls the observer when the answer was sent. */
+function observe(observer: Observer, request: IncomingMessage, response: ServerResponse, startedAt: number) {
+  const { method = 'GET', url = '/', headers } = request;
+  const given = headers[REQUEST_ID];
+  const requestId = typeof given === 'string' && /^[\w-]{1,64}$/.test(given) ? given : randomUUID();
+  response.setHeader(REQUEST_ID, requestId);
+  response.once('close', () => {
+    const length = response.getHeader('content-length');
+    const octets = length === undefined ? undefined : Number(length);
+    const durationMs = performance.now() - startedAt;
+    observer({ requestId, method, path: pathOf(url), status: response.statusCode, octets, durationMs });
+  });
 }
 
 const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;
@@ -324,12 +351,6 @@ function refuseRaw(socket: Duplex, { status, headers, body }: ServiceAnswer): vo
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
-}
-
-function answerToParseError(code: string | undefined): ServiceAnswer {
-  if (code === 'HPE_HEADER_OVERFLOW') return refused.headers;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refused.slow;
-  return refused.malformed;
 }
 
 async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: number): Promise<void> {

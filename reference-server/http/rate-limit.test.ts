@@ -3,7 +3,7 @@ import type { RateLimiter } from '../parts.ts';
 import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
 
 const answers = (limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] =>
-  momentsMs.map((nowMs) => limiter.secondsToWait(client, nowMs) ?? 'ok');
+  momentsMs.map((nowMs) => limiter(client, nowMs) ?? 'ok');
 
 const LIMIT: RateLimit = { limit: 3, windowMs: 10_000 };
 

@@ -1,13 +1,8 @@
 /** GET {base_url}/v1/tenants/{tenantId}/screenings: one page of a tenant's screenings (4.2, errors of 7.2). */
 import { compareInstants, type Instant, parseInstant } from '../../engine/data/instant.ts';
 import { parseForm, errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
-import {
-  type ServiceParts,
-  type StoredPage,
-  StoreUnavailable,
-  type TokenClaims,
-  type TokenIssuer,
-} from '../parts.ts';
+import { StoreUnavailable } from '../parts.ts';
+import type { ServiceParts, StoredPage, TokenClaims, TokenIssuer } from '../parts.ts';
 
 interface ScreeningsRequest {
   /** As in the path. */
@@ -39,7 +34,7 @@ export async function answerScreenings(
   const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
   if ('status' in claims) return claims;
 
-  const waitSeconds = parts.limiter?.secondsToWait(claims.sub, now);
+  const waitSeconds = parts.limiter?.(claims.sub, now);
   if (waitSeconds !== undefined) {
     const retryAfter = [['retry-after', String(waitSeconds)]] as const;
     return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', retryAfter);
@@ -80,11 +75,8 @@ export async function authenticate(
   return claims ?? unauthenticated('the token is invalid or has expired', ', error="invalid_token"');
 }
 
-function unauthenticated(message: string, detail: string): ServiceAnswer {
-  return errorAnswer(401, 'unauthenticated', message, [
-    ['www-authenticate', `Bearer realm="screenings"${detail}`],
-  ]);
-}
+const unauthenticated = (message: string, detail: string): ServiceAnswer =>
+  errorAnswer(401, 'unauthenticated', message, [['www-authenticate', `Bearer realm="screenings"${detail}`]]);
 
 function readPageRequest(query: string): PageRequest | ServiceAnswer {
   const fields = parseForm(query);
@@ -120,28 +112,19 @@ function readPageRequest(query: string): PageRequest | ServiceAnswer {
   return { from, to, toText, pageSize: Number(pageSize), fromId };
 }
 
-function invalidRequest(message: string): ServiceAnswer {
-  return errorAnswer(400, 'invalid_request', message);
-}
+const invalidRequest = (message: string): ServiceAnswer => errorAnswer(400, 'invalid_request', message);
 
 /** Section 2.4. Joins the stored JSON texts of the items, so that they are returned unchanged. */
 function pageAnswer({ items, more }: StoredPage, asked: PageRequest, resource: string): ServiceAnswer {
   const last = items.at(-1);
   const text = `{"items":[${items.map(({ json }) => json).join(',')}],"links":`;
   if (!more || !last) return jsonAnswer(200, `${text}{}}`, [NO_STORE]);
-  const next = nextUrl(resource, asked, last);
+  // Rule 6 of 4.2.
+  const { toText: to, pageSize } = asked;
+  const query = { from: last.testTime, to, pageSize: String(pageSize), from_id: String(last.id) };
+  const next = `${resource}?${new URLSearchParams(query)}`;
   return jsonAnswer(200, `${text}{"next":${JSON.stringify(next)}}}`, [
     ['link', `<${next}>; rel="next"`],
     NO_STORE,
   ]);
-}
-
-/** Rule 6 of 4.2. */
-function nextUrl(
-  resource: string,
-  { toText, pageSize }: PageRequest,
-  last: { id: bigint; testTime: string },
-): string {
-  const query = { from: last.testTime, to: toText, pageSize: String(pageSize), from_id: String(last.id) };
-  return `${resource}?${new URLSearchParams(query)}`;
 }

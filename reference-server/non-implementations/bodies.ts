@@ -3,17 +3,8 @@
  * works.
  */
 import type { ServiceAnswer } from '../http/http.ts';
-import {
-  withTokenEndpoint,
-  type NonImplementation,
-  http,
-  ITEMS,
-  json,
-  page,
-  TENANT,
-  token,
-  tokenAnswer,
-} from './tools.ts';
+import { withTokenEndpoint, http, ITEMS, json, page, TENANT, token, tokenAnswer } from './tools.ts';
+import type { NonImplementation } from './tools.ts';
 
 const DEEP = 10_000;
 const MANY = 1_000_000;

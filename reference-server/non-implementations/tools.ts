@@ -1,14 +1,8 @@
 /** Building blocks of non-implementations. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
-import {
-  bind,
-  type Handler,
-  jsonAnswer,
-  serve,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+import { bind, jsonAnswer, serve } from '../http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;

@@ -1,13 +1,8 @@
 /** Building blocks of faults and variants: they alter a server's requests, answers and parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
-import {
-  errorAnswer,
-  jsonAnswer,
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 

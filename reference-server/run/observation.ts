@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { UUID } from '../../engine/data/dataset.ts';
 import { parseInstant } from '../../engine/data/instant.ts';
-import type { Observer } from '../http/outcome.ts';
+import type { Observer } from '../http/http.ts';
 import type { Observation } from './start.ts';
 
 /**

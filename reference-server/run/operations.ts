@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../engine/files.ts';
+import { quote } from '../../engine/run/evidence/evidence.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 
 export interface Operations extends AsyncDisposable {
@@ -37,7 +38,7 @@ export async function openOperations(
   await once(server.listen(socket), 'listening');
   return {
     command: (name) =>
-      `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
+      `${[process.execPath, CLIENT, socket, `/${name}`].map(quote).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();
@@ -47,4 +48,3 @@ export async function openOperations(
 }
 
 const CLIENT = fileURLToPath(new URL('operate.js', import.meta.url));
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -3,11 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { UUID, streamDataset, writeDataset, type Screening } from '../../engine/data/dataset.ts';
-import {
-  GENERATED_WINDOW,
-  generateScreenings,
-  type GeneratorOptions,
-} from '../../fixtures/dataset/generator.ts';
+import { GENERATED_WINDOW, generateScreenings } from '../../fixtures/dataset/generator.ts';
+import type { GeneratorOptions } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
 import { makeFolder, readJson, temporaryFolder } from '../../engine/files.ts';
 import { targetFileSchema, type ClientName } from '../../engine/target/target.ts';
