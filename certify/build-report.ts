@@ -50,6 +50,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
   const unusable = ledger.outcomes
     .filter(({ error, ids }) => error instanceof SupplyUnusable && ids.some(isSelected))
     .map(({ reason = '' }) => reason);
+  const leftOut = ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted);
   const verdict = verdictOf(counting(selected), unusable, facts);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
@@ -59,13 +60,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     requests: client.requests,
     seed: options.seed,
     verdict,
-    summary: summaryOf(
-      verdict,
-      selected,
-      unusable,
-      facts,
-      ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted).length,
-    ),
+    summary: summaryOf(verdict, selected, unusable, facts, leftOut.length),
     basis: basisOf(facts),
     required: facts.required.length > 0 ? facts.required : undefined,
     selection: facts.selection,
@@ -119,6 +114,9 @@ function resultOf(
   facts: RunFacts,
 ): RequirementResult {
   const checks = ledger.checks.get(id) ?? 0;
+  const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
+  // The duration of a check of several requirements is divided evenly among them.
+  const durationMs = outcomes.reduce((sum, { durationMs: ms = 0, ids }) => sum + ms / ids.length, 0);
   const age = id === '5-valid-token' ? ledger.seen.get(OLDEST_TOKEN) : undefined;
   const seconds = age === undefined ? '' : `; seen up to ${age} s after it was issued`;
   const result = (
@@ -126,7 +124,7 @@ function resultOf(
     more: Partial<RequirementResult> = {},
   ): RequirementResult => ({
     ...{ id, section, level, class: needs, title: `${title}${seconds}`, lookAt: [...lookAt] },
-    ...{ checks, durationMs: timeOf(id, ledger), status, failures: [], ...more },
+    ...{ checks, durationMs: Math.round(durationMs), status, failures: [], ...more },
   });
   if (facts.selection && !facts.selection.includes(id))
     return result('untested', { reason: 'not selected (--only)' });
@@ -140,7 +138,6 @@ function resultOf(
     const broken = found.some(isViolation);
     return result(broken ? 'fail' : 'warn', { failures });
   }
-  const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
   const error = outcomes.find(({ state }) => state === 'error');
   if (error) return result('error', { reason: `the kit failed in "${error.title}": ${error.reason}` });
   const reason = untestedReason(outcomes, checks, facts);
@@ -181,14 +178,6 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   if (exercised === 0) return 'untested';
   return exercised === results.length ? 'exercised' : 'partly';
 }
-
-/** The duration of a requirement's checks in milliseconds; a check of several requirements is divided evenly among them. */
-const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
-  Math.round(
-    outcomes
-      .filter(({ ids }) => ids.includes(id))
-      .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
-  );
 
 /** A MUST of another class than core is required if it was selected by itself, not as a part of its section. */
 function isRequired(

@@ -82,7 +82,7 @@ const RIGHT: Readonly<Record<string, Habits>> = {
   'events and pages': { readsEvents: 'deduped' },
   'asks for more scopes than there are': { scope: 'screenings.read screenings.export' },
   'pages of its own size': { pageSize: 3 },
-  'writes next in a spelling of its own, without a loss': {
+  'spells next in its own way, without a loss': {
     onward: (next) => next.href.replace(/%3A/gi, ':'),
   },
   'two halves of the window, concurrently': { splitAt: '2026-03-02T08:20:00Z' },
@@ -99,12 +99,11 @@ function expectRight({ situations, verdict, summary }: ClientReport): void {
   expect(verdict, summary).toBe('conformant');
 }
 
-for (const [name, habits] of Object.entries(RIGHT)) {
+for (const [name, habits] of Object.entries(RIGHT))
   test(`a right client: ${name}`, byTurns(name), async () => {
     const others = SITUATIONS.map((one) => one.name).filter((one) => !WITHOUT_INSTANT.includes(one));
     expectRight(await played(habits, habits.splitAt === undefined ? {} : { only: others }));
   });
-}
 
 test('a right client: one connection per request, over sockets and in real time', FULL, async () => {
   const closing = withHeader('connection', () => 'close');

@@ -20,9 +20,7 @@ export function seriesOf(requests: readonly Recorded[], failed: (request: Record
     byPage.set(key, [...(byPage.get(key) ?? []), request]);
   }
   return [...byPage.values()].flatMap((asked) => {
-    const tries = asked.filter(
-      (request, index) => failed(request) || (index > 0 && failed(asked[index - 1]!)),
-    );
+    const tries = asked.filter((one, index) => failed(one) || (index > 0 && failed(asked[index - 1]!)));
     if (!tries.some(failed)) return [];
     const waitsMs = tries
       .slice(1)

@@ -44,18 +44,8 @@ export interface StageOptions {
   readonly tlsHost?: 'localhost' | '127.0.0.1';
 }
 
-interface Stage extends AsyncDisposable {
-  readonly given: Given;
-  readonly recorder: Recorder;
-}
-
 /** Starts the server of a situation. `port` 0: any free port. */
-export async function openStage(
-  options: StageOptions,
-  world: World,
-  clientSecret: string,
-  port = 0,
-): Promise<Stage> {
+export async function openStage(options: StageOptions, world: World, clientSecret: string, port = 0) {
   const { server = {}, screenings, window, pageSize, tlsHost } = options;
   const { pathPrefix = '', tokenLifetimeSeconds = 3600 } = server;
   const api = await world.listen(port, tlsHost);
@@ -86,7 +76,7 @@ export async function openStage(
   return {
     given,
     recorder,
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([...new Set([api, auth])].map((listener) => listener.stop()));
     },
   };

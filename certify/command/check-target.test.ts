@@ -64,7 +64,7 @@ for (const [what, change, options, words] of [
   (target: Target) => Target,
   ServerOptions,
   RegExp | undefined,
-])[]) {
+])[])
   test(`reports ${what}`, async ({ small }) => {
     await using server = await startInProcess(small, options);
     const target = change(await targetFor(server, 'full'));
@@ -73,7 +73,6 @@ for (const [what, change, options, words] of [
     const told = lines.filter((line) => line.startsWith('but ')).map((line) => line.slice(9));
     expect(told).toEqual(words ? [expect.stringMatching(words)] : []);
   });
-}
 
 test('says that a tenant without screenings exercises nothing', async ({ small }) => {
   await using server = await startInProcess(small, {});

@@ -188,11 +188,8 @@ function selection(text: string): RequirementId[] {
   return selectIds(words);
 }
 
-function classes(
-  text: string | undefined,
-  selected: readonly RequirementId[] | undefined,
-): RequirementClass[] {
-  const inReach = REQUIREMENTS.filter(({ id }) => selected?.includes(id) ?? true).map(({ class: of }) => of);
+function classes(text: string | undefined, only: readonly RequirementId[] | undefined): RequirementClass[] {
+  const inReach = REQUIREMENTS.filter(({ id }) => only?.includes(id) ?? true).map(({ class: of }) => of);
   return commaSeparated(text ?? '').map((word) => {
     const found = CLASSES.find((name) => name === word);
     if (!found) throw noSuch('--require', 'class', word, CLASSES);

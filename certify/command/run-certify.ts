@@ -51,11 +51,11 @@ export async function run(options: Options, io: Io): Promise<number> {
 /** Prints which database it uses. */
 async function startedReference(
   runs: number | undefined,
-  output: NodeJS.WriteStream,
+  out: NodeJS.WriteStream,
 ): Promise<RunningReference> {
   try {
     return await startReference(runs, (line) => {
-      if (line.includes('database: ')) output.write(`${line.replace('database: ', '')}\n`);
+      if (line.includes('database: ')) out.write(`${line.replace('database: ', '')}\n`);
     });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

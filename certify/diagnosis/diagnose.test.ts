@@ -200,11 +200,10 @@ for (const [title, results, expected] of [
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
   ],
-] as const satisfies readonly (readonly [string, readonly RequirementResult[], readonly string[]])[]) {
+] as const satisfies readonly (readonly [string, readonly RequirementResult[], readonly string[]])[])
   test(title, () => {
     expect(causes(...results).sort()).toEqual([...expected].sort());
   });
-}
 
 for (const [title, result, ...names] of [
   [
@@ -261,13 +260,12 @@ for (const [title, result, ...names] of [
     'errors do not carry the documented code',
     'a gateway before the service refuses the request',
   ],
-] as const) {
+] as const)
   test(`names the kind of mistake of ${title}`, () => {
     const [cause] = diagnose([result]);
     expect(cause!.behavesLike.slice(0, names.length).map(({ name }) => name)).toEqual(names);
     expect(cause!.behavesLike[0]!.remedy).toMatch(/\S\n\S/);
   });
-}
 
 test('every requirement has a kind of mistake, and no kind names another requirement', () => {
   const broken = new Set(MISTAKES.flatMap(({ breaks }) => breaks.split(' ')));

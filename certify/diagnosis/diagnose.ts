@@ -26,11 +26,7 @@ export function diagnose(results: readonly RequirementResult[]): Diagnosis[] {
   });
 }
 
-function diagnosisOf(
-  findings: string[],
-  evidence: Evidence,
-  results: readonly RequirementResult[],
-): Diagnosis {
+function diagnosisOf(findings: string[], evidence: Evidence, results: readonly RequirementResult[]) {
   const root = findings[0]!;
   const behavesLike = kindsOf(root, evidence.get(root)!)
     .slice(0, MOST_MISTAKES)

@@ -125,16 +125,8 @@ function timeFeatures(received: string, expected: string, request: string): stri
   if (isSameMilli(one, other)) return [BELOW_A_MILLISECOND];
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
-  const isMember = MEMBERS.test(received);
-  if (
-    isMember &&
-    a &&
-    b &&
-    !sameInstant(a, b) &&
-    a.seconds === b.seconds &&
-    b.fraction.startsWith(a.fraction)
-  )
-    return [FINER];
+  const isInSecond = a && b && !sameInstant(a, b) && a.seconds === b.seconds;
+  if (isInSecond && b.fraction.startsWith(a.fraction) && MEMBERS.test(received)) return [FINER];
   const query = queryOf(request);
   const cursor = query?.fromId === undefined ? undefined : query.from;
   if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))

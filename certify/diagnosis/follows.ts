@@ -69,7 +69,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   {
     cause: /^4\.2-r4-order$/,
     follow: RETURNED,
-    has: /^misplaced: (within a page|inside a tie)/,
+    has: /^misplaced: (within|inside)/,
     except: IS_FINER,
   },
   // Where testTime is shown with fewer digits than count, it is in no window and order that it seems to be in.

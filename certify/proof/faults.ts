@@ -144,9 +144,7 @@ export async function certifyFault(
 
 /** The differences between the verdict on a fault and the expected one; empty if there are none. */
 export function verdictErrors(fault: Fault, report: Report): string[] {
-  const results = new Map<string, RequirementResult>(
-    report.requirements.map((result) => [result.id, result]),
-  );
+  const results = new Map<string, RequirementResult>(report.requirements.map((one) => [one.id, one]));
   const own = tripped(fault);
   const missed = own.flatMap((id) => {
     const { status, failures, reason = '' } = results.get(id)!;
@@ -174,12 +172,7 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 
 // -- variants -----------------------------------------------------------------------------------------
 
-export const certifyVariant = (
-  world: World,
-  variant: Variant,
-  mode: Mode,
-  options: ProofOptions,
-): Promise<Report> =>
+export const certifyVariant = (world: World, variant: Variant, mode: Mode, options: ProofOptions) =>
   certifyServer(world, variant.server, mode, {
     ...options,
     change(target) {

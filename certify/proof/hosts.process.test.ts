@@ -77,68 +77,64 @@ const comparable = (fault: Fault): boolean =>
   !tripped(fault).includes('1-read-only') &&
   fault.name !== TRANSIENT;
 
-test(
-  `both hosts find the same on ${DRAWN} faults, and a closed port is red in both`,
-  FULL,
-  async ({ small }) => {
-    test.setTimeout(1_200_000);
-    const draw = (faults: readonly Fault[], count: number): Fault[] =>
-      fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
-        numRuns: 1,
-        seed: SEED,
-      })[0]!;
-    const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
-    const faults = FAULTS.filter(comparable);
-    const drawn = [
-      ...faults.filter(({ name }) => name === FOUND_EARLY),
-      ...draw(faults.filter(walked), WALKED),
-      ...draw(
-        faults.filter((fault) => !walked(fault) && fault.name !== FOUND_EARLY),
-        DRAWN - WALKED - 1,
-      ),
-    ];
-    const directory = test.info().outputPath();
-    const servers: AsyncDisposable[] = [];
-    try {
-      const hosted: HostedTarget[] = [];
-      const byCertify = new Map<string, string[]>();
-      for (const [index, fault] of drawn.entries()) {
-        const server = await startServer(small.database, small.provisioned, fault.server);
-        servers.push(server);
-        const file = join(directory, `target-${index}.json`);
-        const { fault: _, ingest: __, ...said } = server.target();
-        await writeFile(file, JSON.stringify(said));
-        const own = tripped(fault);
-        hosted.push({
-          name: fault.name,
-          file,
-          grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
-        });
-        const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
-        const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
-        byCertify.set(fault.name, broken.map(({ id }) => id).sort());
-      }
-      const closed = join(directory, 'closed.json');
-      const client = { clientId: 'nobody', clientSecret: 'of nobody' };
-      const nowhere = 'http://127.0.0.1:1';
-      await writeFile(
-        closed,
-        JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
-      );
-      hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
-
-      const found = await underPlaywright(hosted);
-      const byPlaywright = new Map(
-        drawn.map((fault) => {
-          const own: readonly string[] = tripped(fault);
-          return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
-        }),
-      );
-      expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
-      expect(found.get('closed port')!.red).toBeGreaterThan(0);
-      expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
-    } finally {
-      for (const server of servers) await server[Symbol.asyncDispose]();
+test(`both hosts find the same on ${DRAWN} faults; a closed port is red in both`, FULL, async ({ small }) => {
+  test.setTimeout(1_200_000);
+  const draw = (faults: readonly Fault[], count: number): Fault[] =>
+    fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
+      numRuns: 1,
+      seed: SEED,
+    })[0]!;
+  const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
+  const faults = FAULTS.filter(comparable);
+  const drawn = [
+    ...faults.filter(({ name }) => name === FOUND_EARLY),
+    ...draw(faults.filter(walked), WALKED),
+    ...draw(
+      faults.filter((fault) => !walked(fault) && fault.name !== FOUND_EARLY),
+      DRAWN - WALKED - 1,
+    ),
+  ];
+  const directory = test.info().outputPath();
+  const servers: AsyncDisposable[] = [];
+  try {
+    const hosted: HostedTarget[] = [];
+    const byCertify = new Map<string, string[]>();
+    for (const [index, fault] of drawn.entries()) {
+      const server = await startServer(small.database, small.provisioned, fault.server);
+      servers.push(server);
+      const file = join(directory, `target-${index}.json`);
+      const { fault: _, ingest: __, ...said } = server.target();
+      await writeFile(file, JSON.stringify(said));
+      const own = tripped(fault);
+      hosted.push({
+        name: fault.name,
+        file,
+        grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
+      });
+      const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
+      const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
+      byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }
-  },
-);
+    const closed = join(directory, 'closed.json');
+    const client = { clientId: 'nobody', clientSecret: 'of nobody' };
+    const nowhere = 'http://127.0.0.1:1';
+    await writeFile(
+      closed,
+      JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
+    );
+    hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
+
+    const found = await underPlaywright(hosted);
+    const byPlaywright = new Map(
+      drawn.map((fault) => {
+        const own: readonly string[] = tripped(fault);
+        return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
+      }),
+    );
+    expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
+    expect(found.get('closed port')!.red).toBeGreaterThan(0);
+    expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
+  } finally {
+    for (const server of servers) await server[Symbol.asyncDispose]();
+  }
+});

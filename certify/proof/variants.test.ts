@@ -44,7 +44,7 @@ for (const proof of proofs) {
   });
 }
 
-for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
+for (const [row, variant] of [...LIVE, ...ALONE].entries())
   for (const [at, mode] of MODES.entries()) {
     const tier = ALONE.includes(variant) ? FULL : byTurns('alone', TURNS, row + at * (TURNS / 2));
     test(`${variant.name}, ${mode}`, tier, async ({ small }) => {
@@ -57,15 +57,10 @@ for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
       expect(obstaclesOf(report)).toEqual([]);
     });
   }
-}
 
-test(
-  'two runs with the same clients at the same time',
-  FULL,
-  async ({ small: { database, provisioned } }) => {
-    await using server = await startServer(database, provisioned);
-    const target = await targetFor(server, 'filled');
-    const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
-    expect(reports.map(obstaclesOf)).toEqual([[], []]);
-  },
-);
+test('two runs with the same clients concurrently', FULL, async ({ small: { database, provisioned } }) => {
+  await using server = await startServer(database, provisioned);
+  const target = await targetFor(server, 'filled');
+  const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
+  expect(reports.map(obstaclesOf)).toEqual([[], []]);
+});

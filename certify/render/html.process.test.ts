@@ -126,7 +126,7 @@ test('copies a command unchanged', byTurns('copies a', 2), async () => {
 });
 
 test(
-  'is usable without scripts: lists everything, opens failures, shows no dead controls',
+  'without scripts: lists all, opens failures, has no dead controls',
   byTurns('is usable', 2),
   async () => {
     await using opened = await open(sampleReport(), { javaScriptEnabled: false });

@@ -104,14 +104,14 @@ for (const [name, report] of Object.entries(REPORTS)) {
       expect(time).toMatch(/^\d+\.\d{3}$/);
     }
     const tally = (tag: string) => String(found.filter((element) => element.name === tag).length);
-    for (const { attributes } of found.filter((element) => element.name.startsWith('testsuite'))) {
+    for (const { attributes } of found.filter((element) => element.name.startsWith('testsuite')))
       expect(attributes).toMatchObject({
         tests: tally('testcase'),
         failures: tally('failure'),
         errors: tally('error'),
         skipped: tally('skipped'),
       });
-    }
+
     expect(tally('system-out')).toBe(String(counts(selected(report)).warn));
   });
 }
@@ -161,7 +161,7 @@ test('all renderings agree on what changed, on known failures, and on where a wa
     for (const text of [...texts, broken]) expect(text.replace(/&amp;/g, '&')).toContain(line);
 });
 
-for (const [name, text] of Object.entries(HOSTILE)) {
+for (const [name, text] of Object.entries(HOSTILE))
   test(`hostile text stays text: ${name}`, () => {
     const { html, junit, summary, badge, terminal } = renderingsOf(resultsOf(hostileReport(text)));
     const client = renderingsOf(clientResults(text));
@@ -181,7 +181,6 @@ for (const [name, text] of Object.entries(HOSTILE)) {
       /<(?!\/?code>)\w|(?<!\\)\]\(|:\/\/|^# heading/m,
     );
   });
-}
 
 test('XML stays well-formed for any text', () => {
   fc.assert(
@@ -252,9 +251,8 @@ test('the replay command selects one requirement and keeps the seed', () => {
     ['npm run certify -- --seed 7', 'npm run certify -- --seed 7 --only 5-missing'],
     ['npm run certify', 'npm run certify -- --seed 42 --only 5-missing'],
     ['npm run certify -- --only 4.2,5 --seed 7', 'npm run certify -- --seed 7 --only 5-missing'],
-  ] as const) {
+  ] as const)
     expect(replayCommand(report(replay), '5-missing')).toBe(command);
-  }
 });
 
 test('a selection names whole sections by number, and ignores requirements outside it', () => {

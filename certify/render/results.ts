@@ -179,17 +179,11 @@ export const withoutEmpty = (lines: readonly EvidenceLine[]): readonly EvidenceL
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
     .filter(({ texts }) => texts.length > 0);
 
-export const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-  label,
-  texts,
-  kind: 'words',
-});
-
-export const commands = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-  label,
-  texts,
-  kind: 'command',
-});
+const lineOf =
+  (kind: EvidenceLine['kind']) =>
+  (label: string, ...texts: readonly string[]): EvidenceLine => ({ label, texts, kind });
+export const words = lineOf('words');
+export const commands = lineOf('command');
 
 /** Expected and received as separate lines; the whole message as `found` if it compares nothing. */
 export const messageLines = ({

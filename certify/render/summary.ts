@@ -117,7 +117,7 @@ export function summary(results: Results): string {
       .map(({ head, rows }) =>
         table(
           head,
-          rows.map((cells) => cells.map((cell) => words(typeof cell === 'string' ? cell : cell[0]))),
+          rows.map((row) => row.map((cell) => words(typeof cell === 'string' ? cell : cell[0]))),
         ),
       ),
     ...brokenSection(results, 'Failed', ofStatus(results, 'fail')),

@@ -143,18 +143,8 @@ export type Report = DeepReadonly<z.infer<typeof reportSchema>>;
  * redacted: a secret that equals a word such as `core` must not make the report unreadable.
  */
 export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
-  const {
-    kit,
-    startedAt,
-    verdict,
-    selection,
-    required,
-    classes,
-    requirements,
-    evidence,
-    diagnosis,
-    ...texts
-  } = report;
+  const { kit, startedAt, verdict, selection, required, classes, ...rest } = report;
+  const { requirements, evidence, diagnosis, ...texts } = rest;
   return {
     ...redactDeep(texts, 'fixed'),
     ...{ kit, startedAt, verdict, classes, selection, required },
