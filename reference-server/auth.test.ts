@@ -41,9 +41,7 @@ test('rejects a token for another issuer or audience', async () => {
     expect(await issuerOf({ signingKeyPem, ...change }).verify(token, NOW)).toBeUndefined();
 });
 
-test('a common OAuth client library gets a token that traverses all pages, and reports a wrong secret', async ({
-  server,
-}) => {
+test('an OAuth client library gets a token for all pages, and reports a wrong secret', async ({ server }) => {
   const target = server.target();
   const { primary } = target.clients;
   const issuer: oauth.AuthorizationServer = {

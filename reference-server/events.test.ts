@@ -32,9 +32,7 @@ const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"
 const walkOf = (server: ReferenceServer): Promise<string[]> =>
   itemsOf(server.target(), 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z&pageSize=1000');
 
-test('publishes an event for every screening, with the text that REST returns as its data', async ({
-  begin,
-}) => {
+test('publishes an event for every screening, with the text of REST as its data', async ({ begin }) => {
   const server = await begin();
   const lines = await linesOf(server.target().events ?? '');
   expect(lines.map(dataOf).sort()).toEqual((await walkOf(server)).sort());

@@ -42,19 +42,14 @@ class KeptConnections extends Connections {
   }
 }
 
-const storeOf = ({ tenants }: ProvisioningSet): ScreeningStore =>
-  createMemoryStore(
-    new Map(
-      tenants
-        .filter(({ onboarded }) => onboarded)
-        .map(({ tenantId, screenings }) => [
-          tenantId,
-          screenings && 'generate' in screenings
-            ? generateScreenings({ tenantId, ...screenings.generate })
-            : [],
-        ]),
-    ),
-  );
+function storeOf({ tenants }: ProvisioningSet): ScreeningStore {
+  const held = tenants.flatMap(({ tenantId, onboarded, screenings: source }) => {
+    const isGenerated = source !== undefined && 'generate' in source;
+    const screenings = isGenerated ? generateScreenings({ tenantId, ...source.generate }) : [];
+    return onboarded ? [[tenantId, screenings] as const] : [];
+  });
+  return createMemoryStore(new Map(held));
+}
 
 interface WorkerWorld {
   readonly database: Database;

@@ -24,10 +24,12 @@ export interface ServiceRequest {
   readonly body: Buffer;
 }
 
+export type HeaderLines = readonly (readonly [name: string, value: string])[];
+
 export interface ServiceAnswer {
   readonly status: number;
   /** Sent in this order and spelling; names may repeat. Content-Length is added for a string or Buffer. */
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly headers: HeaderLines;
   /** An iterable is sent chunk by chunk; if it throws, the connection breaks. */
   readonly body: string | Buffer | AsyncIterable<Buffer>;
 }
@@ -85,7 +87,7 @@ const LINGER_MS = 5_000;
 export function jsonAnswer(
   status: number,
   body: string | Readonly<Record<string, unknown>>,
-  headers: ServiceAnswer['headers'] = [],
+  headers: HeaderLines = [],
 ): ServiceAnswer {
   return {
     status,
@@ -95,14 +97,8 @@ export function jsonAnswer(
 }
 
 /** An error of the REST API: `code` as in section 7.2, and a message for people. */
-export function errorAnswer(
-  status: number,
-  code: string,
-  message: string,
-  headers: ServiceAnswer['headers'] = [],
-): ServiceAnswer {
-  return jsonAnswer(status, { code, message }, headers);
-}
+export const errorAnswer = (status: number, code: string, message: string, headers?: HeaderLines) =>
+  jsonAnswer(status, { code, message }, headers);
 
 const refused = {
   body: errorAnswer(413, 'invalid_request', `the body is longer than ${MAX_BODY_OCTETS} octets`),
@@ -201,9 +197,8 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   const { method = 'GET', url: target = '/' } = request;
   if (observer) observe(observer, request, response, startedAt);
   if (isTooLong(target)) return refuse(request, response, refused.target);
-  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+  if (request.httpVersion === '1.1' && request.headers.host === undefined)
     return refuse(request, response, refused.host);
-  }
   let body: Buffer | undefined;
   try {
     body = hasBody(request) ? await readBody(request) : Buffer.alloc(0);

@@ -20,9 +20,8 @@ export function parseRate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
   const match = /^(\d+)\/(\d*)(ms|s|m|h)$/.exec(text);
   const limit = Number(match?.[1]);
   const windowMs = Number(match?.[2] || 1) * (UNIT_MS[match?.[3] ?? ''] ?? NaN);
-  if (!(limit >= 1 && windowMs >= 1)) {
+  if (!(limit >= 1 && windowMs >= 1))
     throw new RangeError(`${JSON.stringify(text)} is not a rate: expected requests/duration such as 100/10s`);
-  }
   return { limit, windowMs };
 }
 

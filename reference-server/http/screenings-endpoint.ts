@@ -39,16 +39,14 @@ export async function answerScreenings(
     const retryAfter = [['retry-after', String(waitSeconds)]] as const;
     return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', retryAfter);
   }
-  if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+  if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase())
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');
-  }
   const asked = readPageRequest(request.query);
   if ('status' in asked) return asked;
 
   try {
-    if (!(await parts.store.isOnboarded(claims.tenant_id))) {
+    if (!(await parts.store.isOnboarded(claims.tenant_id)))
       return errorAnswer(404, 'not_found', 'this tenant is not onboarded');
-    }
     const { from, to, pageSize, fromId } = asked;
     const page = await parts.store.page({ tenantId: claims.tenant_id, from, to, pageSize, fromId });
     return pageAnswer(page, asked, `${parts.baseUrl}/v1/tenants/${request.tenantId}/screenings`);
@@ -92,23 +90,19 @@ function readPageRequest(query: string): PageRequest | ServiceAnswer {
     const wrong = from ? 'to' : 'from';
     return errorAnswer(400, 'invalid_time_range', `${wrong} is not an RFC 3339 date-time with an offset`);
   }
-  if (compareInstants(to, from) < 0) {
-    return errorAnswer(400, 'invalid_time_range', 'to is earlier than from');
-  }
+  if (compareInstants(to, from) < 0) return errorAnswer(400, 'invalid_time_range', 'to is earlier than from');
 
   const sizeText = fields.get('pageSize') ?? DEFAULT_PAGE_SIZE;
   if (!INTEGER.test(sizeText)) return invalidRequest('pageSize is not an integer');
   const pageSize = BigInt(sizeText);
-  if (pageSize < 1n || pageSize > MAX_PAGE_SIZE) {
+  if (pageSize < 1n || pageSize > MAX_PAGE_SIZE)
     return errorAnswer(400, 'page_size_out_of_range', `pageSize must be from 1 to ${MAX_PAGE_SIZE}`);
-  }
 
   const idText = fields.get('from_id');
   if (idText !== null && !INTEGER.test(idText)) return invalidRequest('from_id is not an integer');
   const fromId = idText === null ? undefined : BigInt(idText);
-  if (fromId !== undefined && BigInt.asIntN(64, fromId) !== fromId) {
+  if (fromId !== undefined && BigInt.asIntN(64, fromId) !== fromId)
     return invalidRequest('from_id exceeds 64 bits');
-  }
   return { from, to, toText, pageSize: Number(pageSize), fromId };
 }
 

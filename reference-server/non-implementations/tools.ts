@@ -17,10 +17,7 @@ export interface NonImplementation {
 
 export const TENANT = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
-export const http = (name: string, handler: Handler): NonImplementation => ({
-  name,
-  start: () => serve(handler),
-});
+export const http = (name: string, handler: Handler) => ({ name, start: () => serve(handler) });
 
 export const json = (status: number, body: object | string): ServiceAnswer =>
   jsonAnswer(status, typeof body === 'string' ? body : { ...body });

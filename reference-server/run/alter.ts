@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
 import { errorAnswer, jsonAnswer } from '../http/http.ts';
-import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import type { Handler, HeaderLines, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
@@ -108,27 +108,18 @@ export const refusals = (statuses: readonly number[], alter: Alteration): Server
 /** An error of the REST API by status and code, such as `404 not_found`. */
 export function refusal(statusAndCode: string): ServiceAnswer {
   const [status = '', code = ''] = statusAndCode.split(' ');
-  return errorAnswer(
-    Number(status),
-    code,
-    'refused',
-    status === '401' ? [['www-authenticate', 'Bearer']] : [],
-  );
+  const headers = status === '401' ? [['www-authenticate', 'Bearer'] as const] : [];
+  return errorAnswer(Number(status), code, 'refused', headers);
 }
 
-export const html = (
-  status: number,
-  title: string,
-  headers: ServiceAnswer['headers'] = [],
-): ServiceAnswer => ({
+export const html = (status: number, title: string, headers: HeaderLines = []): ServiceAnswer => ({
   status,
   headers: [['content-type', 'text/html'], ...headers],
   body: `<h1>${title}</h1>`,
 });
 
-export const withoutBody = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer => ({
-  ...{ status, headers },
-  body: '',
+export const withoutBody = (status: number, headers: HeaderLines = []): ServiceAnswer => ({
+  ...{ status, headers, body: '' },
 });
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
@@ -341,14 +332,8 @@ export const eachText = (change: (item: string, number: number) => string): Serv
   pages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
 
 function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
-  const links = body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1);
-  return {
-    status,
-    headers: [...headers],
-    items: itemTexts(body),
-    links: JSON.parse(links) as unknown,
-    further: '',
-  };
+  const links: unknown = JSON.parse(body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1));
+  return { status, headers: [...headers], items: itemTexts(body), links, further: '' };
 }
 
 const AFTER_ITEMS = '],"links":';

@@ -48,9 +48,8 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
 
 async function startPostgres(choice: DatabaseChoice): Promise<RunningPostgres> {
   const given = typeof choice === 'object' ? choice.url : process.env['DATABASE_URL'];
-  if (typeof choice === 'object' || (choice === 'auto' && given)) {
+  if (typeof choice === 'object' || (choice === 'auto' && given))
     return { url: given as string, description: 'the database of DATABASE_URL', stop: async () => {} };
-  }
   let why = '';
   if (choice !== 'embedded') {
     const { findEngine, startContainer } = await import('./postgres-container.ts');

@@ -20,9 +20,8 @@ type Engine = { readonly image: string } | { readonly reason: string };
  * default, not by a flag): skips the search if no engine was ever installed.
  */
 export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
-  if (how === 'unasked' && !engineSockets().some(existsSync) && !process.env['DOCKER_HOST']) {
+  if (how === 'unasked' && !engineSockets().some(existsSync) && !process.env['DOCKER_HOST'])
     return { reason: 'no container engine' };
-  }
   try {
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
     const client = await withTimeout(getContainerRuntimeClient());

@@ -64,7 +64,7 @@ export async function storeScreenings(
       'CREATE TEMP TABLE incoming (tenant uuid, at numeric, id bigint, test_time text, json text) ON COMMIT DROP',
     );
     const copy = client.query(copyFrom('COPY incoming FROM STDIN'));
-    await pipeline(Readable.from(inChunks(copyLines(screenings))), copy);
+    await pipeline(Readable.from(inChunks(copied(screenings))), copy);
     // Only one writer at a time, so that events become visible in the order of their sequence numbers.
     await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
     await client.query(
@@ -77,9 +77,7 @@ export async function storeScreenings(
   });
 }
 
-async function* copyLines(
-  screenings: Iterable<Screening> | AsyncIterable<Screening>,
-): AsyncGenerator<string> {
+async function* copied(screenings: Iterable<Screening> | AsyncIterable<Screening>): AsyncGenerator<string> {
   for await (const { id, tenantId, testTime, json } of screenings) {
     const text = json.replace(
       /[\\\t\n\r]/g,
@@ -96,8 +94,6 @@ export async function forgetTenant(
   tables: readonly string[] = ['screening', 'event', 'delivery'],
 ): Promise<void> {
   await connections.transaction(async (client) => {
-    for (const table of tables) {
-      await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
-    }
+    for (const table of tables) await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
   });
 }
