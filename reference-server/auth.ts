@@ -80,10 +80,7 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
   };
 }
 
-/**
- * Runs tasks one at a time. A lane has one task in line and holds back its others, so that lanes take turns; a task is
- * not accepted (undefined) if `perLane` tasks of its lane are waiting.
- */
+/** Runs tasks one at a time; lanes take turns, and one with `perLane` waiting tasks accepts no more (undefined). */
 function fairQueue(perLane: number) {
   const lanes = new Map<string, { waiting: number; last: Promise<unknown> }>();
   let inLine: Promise<unknown> = Promise.resolve();

@@ -68,17 +68,11 @@ export class TooManyGuesses extends Error {
 }
 
 export interface ClientRegistry {
-  /**
-   * Returns the client with this id and secret; undefined if id or secret is wrong, after the same time. Throws
-   * TooManyGuesses.
-   */
+  /** Undefined if id or secret is wrong, after the same time. Throws TooManyGuesses. */
   authenticate(clientId: string, clientSecret: string): Promise<Client | undefined>;
 }
 
-/**
- * Counts a request. Returns the seconds to wait if it is rejected, undefined if it is admitted. `nowMs`: milliseconds
- * since the epoch.
- */
+/** Counts a request; the seconds to wait if it is rejected. `nowMs`: milliseconds since the epoch. */
 export type RateLimiter = (clientId: string, nowMs: number) => number | undefined;
 
 export interface ServiceParts {

@@ -102,10 +102,7 @@ export function fillIn(command: string, given: Given): string {
 
 const LOOK_EVERY_MS = 200;
 
-/**
- * Reads the client's output and exit status from files in `directory`, as named in the printed command. A line on
- * standard input (the status; empty means 0) also ends a situation.
- */
+/** Reads output and exit status from the files that it prints; a line on standard input (the status) also ends it. */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {
   const typed: string[] = [];
   let told: string[] = [];

@@ -80,10 +80,7 @@ function equal({ requests, waitsMs }: Series, what: string): ClientFailure {
 /** Tolerance for inaccurate clocks and timers. */
 export const EARLY_MS = 100;
 
-/**
- * A page requested again before the time that a 429 named. Requests in flight at that moment, and those of concurrent
- * walks for other pages, are allowed.
- */
+/** A page requested again before the time that a 429 named. Requests in flight and those for other pages are allowed. */
 export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const asked = pageRequests(requests);
   for (const limited of asked.filter(({ status }) => status === 429)) {

@@ -1,7 +1,4 @@
-/**
- * Groups failures by cause: a failure that follows from no other is a cause, listed with its consequences and the
- * mistakes that most often break its requirement.
- */
+/** Groups failures by cause, each with its consequences and the mistakes that most often break its requirement. */
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { Diagnosis, RequirementResult } from '../report/report.ts';

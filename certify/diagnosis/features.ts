@@ -1,7 +1,4 @@
-/**
- * Describes a failure by features: which part of the answer is wrong, and how.
- * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
- */
+/** Describes a failure by features without numbers, times and addresses: a mistake has the same ones on any target. */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
 import { cutInstant, parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
 import { parseQuery, type ParsedQuery } from '../../engine/client/page.ts';

@@ -256,10 +256,7 @@ function kindOf(id: string, wanted: string): string[] {
   if (/: #( without items)?$/.test(wanted)) return ['valid'];
   return [wanted];
 }
-/**
- * If valid requests are rejected alike under exactly one other requirement, that one is the cause; under several, it
- * is 4.2-success.
- */
+/** Valid requests that are rejected alike under one other requirement follow from it; under several, from 4.2-success. */
 function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
   const refusal = refusalOfValid(evidence.get('4.2-success') ?? new Set());
   if (!refusal) return false;

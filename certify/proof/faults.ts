@@ -17,18 +17,12 @@ import type { Variant } from '../../reference-server/variants/variant.ts';
 /** For a whole run: over items of 260 kB it takes three minutes on an idle machine. */
 export const LIMIT_MS = 900_000;
 
-/**
- * full: a complete target file. filled: also a command that fills the scratch tenant, which needs the database. bare:
- * addresses and the credentials of primary.
- */
+/** full: a complete target file. filled: also a command that fills the scratch tenant. bare: addresses and primary. */
 export type Mode = 'full' | 'filled' | 'bare';
 
 export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
-/**
- * The target for a server. Without fault commands, because they would act on the test process itself; ingest runs in
- * this process, because a command would be slow.
- */
+/** Without fault commands, which would act on the test process; ingest runs in this process, which is faster. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, ca, ...supplied } = server.target();
   const addresses = { name, baseUrl, authUrl, ...(ca ? { ca } : {}) };

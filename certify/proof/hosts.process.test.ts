@@ -66,10 +66,7 @@ async function underPlaywright(
 /** By the time of the second host, the expired token of the target file is older than that. */
 const TRANSIENT = 'accepts tokens for twenty minutes after exp';
 
-/**
- * Faults that need nothing but the server, and appear in every run. Both hosts use one server, so it must not keep what
- * the first one writes.
- */
+/** They need nothing but a server, which both hosts use: it must not keep what the first one writes. */
 const comparable = (fault: Fault): boolean =>
   !fault.target &&
   !fault.large &&

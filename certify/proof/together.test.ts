@@ -9,10 +9,7 @@ import { requirement } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
 import { certifyServer, resultOf } from './faults.ts';
 
-/**
- * A typical first version: spellings, dialects, near misses, slow effects, an outage, events. In order of wrapping,
- * innermost first.
- */
+/** A typical first version: spellings, dialects, near misses, slow effects, an outage, events; innermost first. */
 const FIRST_VERSION = [
   'the HMAC key is "password"',
   'verifies the first three parts of a token with more',

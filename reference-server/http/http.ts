@@ -1,7 +1,4 @@
-/**
- * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
- * itself, with a 4xx instead of a reset.
- */
+/** From node:http to a service of plain values; answers malformed HTTP itself, with a 4xx instead of a reset. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, STATUS_CODES } from 'node:http';
@@ -323,10 +320,7 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
   }
 }
 
-/**
- * Answers before the request was read completely. The rest is read and discarded: closing the connection while the
- * client still sends would reset it and lose the answer (RFC 9112, 9.6).
- */
+/** Answers before the request was read; the rest is discarded: a reset would lose the answer (RFC 9112, 9.6). */
 function refuse(request: IncomingMessage, response: ServerResponse, answer: ServiceAnswer): void {
   const timer = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
   request.once('end', () => clearTimeout(timer)).resume();
@@ -369,10 +363,7 @@ export function onlyWhere(served: (path: string) => boolean, handler: Handler): 
   return async (request) => (served(request.path) ? handler(request) : notFound);
 }
 
-/**
- * Parses form bodies and query strings (application/x-www-form-urlencoded). Returns undefined for broken
- * percent-encoding or invalid UTF-8, which URLSearchParams accepts.
- */
+/** Parses forms and queries. Undefined for broken percent-encoding or UTF-8, which URLSearchParams accepts. */
 export function parseForm(text: string): URLSearchParams | undefined {
   try {
     decodeURIComponent(text);

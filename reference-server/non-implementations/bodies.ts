@@ -1,7 +1,4 @@
-/**
- * Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; the token endpoint
- * works.
- */
+/** Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; tokens are issued. */
 import type { ServiceAnswer } from '../http/http.ts';
 import { withTokenEndpoint, http, ITEMS, json, page, TENANT, token, tokenAnswer } from './tools.ts';
 import type { NonImplementation } from './tools.ts';

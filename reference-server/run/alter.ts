@@ -47,10 +47,7 @@ export const counting = (step: Step, where = (_: ServiceRequest): boolean => tru
     return (request, next) => (where(request) ? step((number += 1), request, next) : next(request));
   });
 
-/**
- * Passes requests to `step` with the number of requests of the same key that are in flight, this one included. A `step`
- * that waits simulates the latency of a call to another service, so that requests overlap.
- */
+/** `step` gets how many requests of the same key are in flight, this one included; if it waits, requests overlap. */
 export const concurrently = (
   keyOf: (request: ServiceRequest) => string | undefined,
   step: Step,
@@ -127,10 +124,7 @@ export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links
 /** Selects requests of the screenings path. */
 export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean;
 
-/**
- * Answers matching requests of the screenings path, authenticated or not, with an error such as `404 not_found` or a
- * made answer.
- */
+/** Answers matching requests for screenings, authenticated or not, with an error such as `404 not_found` or an answer. */
 export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
   intercepting(
     () => (typeof answer === 'string' ? refusal(answer) : answer()),

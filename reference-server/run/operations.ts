@@ -1,7 +1,4 @@
-/**
- * Operations that only this machine may request: store screenings, begin and end an outage of the database. They use
- * a socket that only the user who started the server may open, so no secret is needed.
- */
+/** Operations for this machine alone: their socket opens only for the user who started the server, without a secret. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';

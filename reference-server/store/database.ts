@@ -1,7 +1,4 @@
-/**
- * Opens the database: the one of DATABASE_URL, one in a container, or an embedded one. All data is in its own schema,
- * which is dropped on close, so that a given database stays clean.
- */
+/** Opens the database (DATABASE_URL, a container or embedded), with all data in a schema that is dropped on close. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Connections, once, reasonOf } from './connections.ts';

@@ -8,10 +8,7 @@ import type { ScreeningStore } from '../parts.ts';
 
 /** A character that neither JSON text nor a date-time contains. */
 const SEPARATOR = '\u0001';
-/**
- * A page is one range scan of the index (tenant, at, id). It is returned as one row of three long texts, which the
- * driver parses in half the time of a thousand rows.
- */
+/** One range scan of the index, returned as one row of long texts, which the driver parses twice as fast as rows. */
 const pageQuery = (begin: string): string =>
   `SELECT string_agg(id::text, E'\\x01') ids, string_agg(test_time, E'\\x01') times, string_agg(json, E'\\x01') texts
    FROM (SELECT id, test_time, json FROM screening WHERE tenant = $1 AND at < $3 AND ${begin}
@@ -48,10 +45,7 @@ export function createScreeningStore(
   };
 }
 
-/**
- * Stores screenings by COPY, in constant memory and one transaction. They are inserted in the order of the index, so
- * that the rows of a page are stored together and the index grows only at its end.
- */
+/** Stores by COPY, in constant memory and one transaction, in the order of the index: the rows of a page lie together. */
 export async function storeScreenings(
   connections: Connections,
   screenings: Iterable<Screening> | AsyncIterable<Screening>,

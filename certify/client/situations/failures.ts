@@ -146,10 +146,7 @@ const failing = (error: string, pages: readonly number[], times: number): Server
         pages.includes(page) && attempt <= times ? refusal(error) : next(request),
   );
 
-/**
- * A rate limit for all pages, triggered at each of these pages in turn and kept for some seconds. `isDated`: Retry-After
- * is a date, the next whole second.
- */
+/** A rate limit for all pages, triggered at each of these in turn. `isDated`: Retry-After is the next whole second. */
 const limitedAt = (pages: readonly number[], seconds: number, clock: Clock, isDated = false): ServerOptions =>
   pageStep(() => {
     const left = [...pages];
