@@ -63,7 +63,6 @@ test.describe('a budget', () => {
 
 // -- a run that ends early over data that arrive: nothing can be requested again ---------------------
 
-/** Ends a run at this request. */
 const endingAt = (count: number, end: AbortController): ServerOptions =>
   middleware(() => {
     let asked = 0;

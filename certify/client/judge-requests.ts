@@ -97,7 +97,6 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
   return [];
 }
 
-/** Reports a request that was retried more than `most` times after this status. */
 export function retryFindings(
   requests: readonly Recorded[],
   status: number,

@@ -16,7 +16,6 @@ export interface ClientFailure {
   readonly level?: Level;
 }
 
-/** What a client is judged by. */
 export interface Rule {
   readonly name: string;
   readonly section: string;

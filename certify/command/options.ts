@@ -133,7 +133,6 @@ const parser = command(
   .addHelpText('after', EXIT_HELP);
 for (const flag of FLAGS) parser.addOption(flag);
 
-/** The options as commander returns them. */
 type Flags = Omit<Options, 'require'> & { readonly require?: string };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */

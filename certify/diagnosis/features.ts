@@ -194,7 +194,6 @@ function bodyFeatures(response: string): string[] {
     : [];
 }
 
-/** Where a walk breaks. */
 function pictureFeatures({ pages, between }: WalkPicture): string[] {
   const items = pages.flatMap((page) => page.items);
   const marked = [...between, ...items].find(({ mark }) => mark);

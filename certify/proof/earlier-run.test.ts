@@ -179,7 +179,6 @@ for (const [what, id, words, server] of FAULTS)
 
 const withCursor = (process: string): ServerOptions => nextQuery((query) => query.set('cursor', process));
 
-/** Answers cursors of another process in its own way. */
 const ownCursors = (otherwise: () => ServiceAnswer): ServerOptions =>
   both(
     withCursor('b'),

@@ -55,7 +55,6 @@ export function fastClock(): Clock {
 }
 
 interface ProofOptions extends CertifyOptions {
-  /** Alters the target of this mode. */
   readonly change?: ((target: Target) => Target) | undefined;
   /** Default: in process. */
   readonly stack?: Stack;

@@ -30,7 +30,6 @@ export interface Habits {
   readonly waitsFor429?: 'Retry-After' | 'seconds only' | 'backoff';
   /** The wait before the n-th retry in milliseconds, counted from 0. */
   readonly backoffMs?: (retry: number) => number;
-  /** Alters a request before it is sent. */
   readonly sends?: (sent: Sent, given: Given) => Sent;
   /** What it cannot read in the text of a 200 answer, and what it says of it. */
   readonly chokesOn?: readonly [text: RegExp, why: string];
