@@ -180,21 +180,14 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
 }
 
 /** A MUST of another class than core is required if it was selected by itself, not as a part of its section. */
-function isRequired(
-  { level, class: needs, section }: RequirementResult,
-  { selection, required }: RunFacts,
-): boolean {
+function isRequired({ level, class: needs, section }: RequirementResult, { selection, required }: RunFacts) {
   const isOne = REQUIREMENTS.some((other) => other.section === section && !selection?.includes(other.id));
   return (
     level === 'MUST' && (needs === 'core' || required.includes(needs) || (selection !== undefined && isOne))
   );
 }
 
-function verdictOf(
-  selected: readonly RequirementResult[],
-  unusable: readonly string[],
-  facts: RunFacts,
-): Verdict {
+function verdictOf(selected: readonly RequirementResult[], unusable: readonly string[], facts: RunFacts) {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
   const musts = selected.filter((result) => isRequired(result, facts));

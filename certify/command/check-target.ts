@@ -52,10 +52,7 @@ const PAGES_WITHOUT_DATASET = 3;
 const PAGE_SIZE = 100;
 
 /** Fetches the first pages of the window, of the range of the dataset, or of decades. */
-async function firstPages(
-  kit: Kit,
-  tenantId: string,
-): Promise<{ readonly pages: readonly Exchange[]; readonly hasEnd: boolean }> {
+async function firstPages(kit: Kit, tenantId: string) {
   const { window, dataset } = kit.target;
   const times = (dataset ?? [])
     .map(({ testTime }) => instant(testTime))
@@ -114,10 +111,7 @@ function countsOf({ window, dataset }: Target, pages: readonly Exchange[], hasEn
 }
 
 /** Returns the lines to print, and whether a token and a page were received. */
-export async function checkTarget(
-  target: Target,
-  options: Partial<KitOptions>,
-): Promise<{ readonly lines: readonly string[]; readonly usable: boolean }> {
+export async function checkTarget(target: Target, options: Partial<KitOptions>) {
   await using kit = new Kit(target, kitOptions(options));
   const lines: string[] = [];
   let usable = false;

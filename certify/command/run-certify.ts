@@ -49,10 +49,7 @@ export async function run(options: Options, io: Io): Promise<number> {
 }
 
 /** Prints which database it uses. */
-async function startedReference(
-  runs: number | undefined,
-  out: NodeJS.WriteStream,
-): Promise<RunningReference> {
+async function startedReference(runs: number | undefined, out: NodeJS.WriteStream) {
   try {
     return await startReference(runs, (line) => {
       if (line.includes('database: ')) out.write(`${line.replace('database: ', '')}\n`);

@@ -34,9 +34,7 @@ interface JsonSuite {
 }
 
 /** The requirements that Playwright's tests found broken, and the number of failed tests, per project. */
-async function underPlaywright(
-  targets: readonly HostedTarget[],
-): Promise<Map<string, { readonly ids: Set<string>; red: number }>> {
+async function underPlaywright(targets: readonly HostedTarget[]) {
   const cli = createRequire(import.meta.url).resolve('@playwright/test/cli');
   const config = join(ROOT, 'certify/proof/hosts.config.ts');
   const env = { ...process.env, CI: '', SEED: String(SEED) };

@@ -11,7 +11,7 @@ import {
   several,
   words,
 } from './results.ts';
-import type { Entry, EvidenceLine, Fact, Item, Results, Table, Cause } from './results.ts';
+import type { Entry, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
@@ -214,12 +214,7 @@ function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonl
 }
 
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
-function evidence(
-  report: Report,
-  { id, lookAt }: RequirementResult,
-  failure: Failure,
-  index = 0,
-): readonly EvidenceLine[] {
+function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Failure, index = 0) {
   const { request, response, picture, counterexample, count = 1 } = failure;
   const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
   return withoutEmpty([

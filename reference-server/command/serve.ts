@@ -65,11 +65,7 @@ const filesOf = (path: string): { readonly directory: string; readonly prefix: s
 });
 
 /** Returns the fault's own effect of the outage commands, if it has one. */
-async function writeTarget(
-  path: string,
-  target: ReferenceTarget,
-  fault: Behaviour | undefined,
-): Promise<Outage | undefined> {
+async function writeTarget(path: string, target: ReferenceTarget, fault: Behaviour | undefined) {
   const { directory, prefix } = filesOf(path);
   // Reads the datasets, which may be large, only for a fault.
   const { content, outage } = fault?.target

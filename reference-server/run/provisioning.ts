@@ -230,10 +230,7 @@ async function* screeningsOf(
   }
 }
 
-async function extentOf(
-  connections: Connections,
-  tenantId: string,
-): Promise<{ readonly count: number; readonly window: Provisioned['window'] }> {
+async function extentOf(connections: Connections, tenantId: string) {
   const ofTenant = 'FROM screening WHERE tenant = $1';
   const [extent] = await connections.query<{ count: number; first: string | null; last: string | null }>({
     text: `SELECT (SELECT count(*)::int ${ofTenant}) AS count,
