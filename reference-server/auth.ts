@@ -20,10 +20,6 @@ interface HashedSecret {
   readonly cost: number;
 }
 
-interface RegisteredClient extends Client {
-  readonly secret: HashedSecret;
-}
-
 const HASH_OCTETS = 32;
 const HASH_COST = 16_384;
 const MAX_WAITING_PER_CLIENT = 8;
@@ -46,7 +42,9 @@ export async function hashSecret(secret: string, cost = HASH_COST): Promise<Hash
  * time through a fair queue with bounded lanes, so that a flood of guesses delays only the client that is guessed at.
  * All unknown clients share a lane.
  */
-export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
+export async function createClientRegistry(
+  clients: readonly (Client & { readonly secret: HashedSecret })[],
+): Promise<ClientRegistry> {
   const byId = new Map(clients.map((client) => [client.clientId, client]));
   const digestKey = randomBytes(32);
   const digest = (id: string, secret: string): Buffer =>

@@ -8,12 +8,8 @@ import { defaultProvisioning, loadProvisioning, type Provisioned, TENANTS } from
 import type { ReferenceServer, ServerOptions } from './run/start.ts';
 import { itemsOf, mintToken, send, starting, test as base } from './testing.ts';
 
-interface World {
-  /** Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant. */
-  readonly begin: (options?: ServerOptions) => Promise<ReferenceServer>;
-}
-
-const test = base.extend<World>({
+const test = base.extend<{ readonly begin: (options?: ServerOptions) => Promise<ReferenceServer> }>({
+  // Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant.
   begin: async ({ database }, use) => {
     await using own: Database = await openDatabase({ url: database.url });
     const set = defaultProvisioning({ count: 40, secondCount: 10 });

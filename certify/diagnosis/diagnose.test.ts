@@ -8,11 +8,7 @@ import type { RequirementResult } from '../report/report.ts';
 import { diagnose } from './diagnose.ts';
 import { MISTAKES } from './mistakes/all.ts';
 
-interface Shown {
-  readonly request?: string;
-  readonly sameAs?: string;
-  readonly response?: string;
-}
+type Shown = Partial<Readonly<Record<'request' | 'sameAs' | 'response', string>>>;
 
 const failed = (
   id: RequirementId,

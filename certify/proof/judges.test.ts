@@ -17,12 +17,6 @@ import type { Judge, Mismatch, Observer } from '../../engine/checks/mismatch.ts'
 
 test.describe.configure({ mode: 'parallel' });
 
-interface Sighting {
-  readonly fault: Fault;
-  readonly mode: Mode;
-  readonly witnesses: number;
-}
-
 for (const { id } of REQUIREMENTS) {
   const faults = FAULTS.filter((fault) => tripped(fault).includes(id));
   test(`${id}: every judge is needed to find some fault`, FULL, async ({ small, large }) => {
@@ -36,7 +30,7 @@ for (const { id } of REQUIREMENTS) {
     };
     const open = new Set<Site>();
     const noticed = new Set<Site>();
-    const sightings = new Map<Site, Sighting[]>();
+    const sightings = new Map<Site, { fault: Fault; mode: Mode; witnesses: number }[]>();
     const own = (sites: ReadonlySet<Site>): Site[] => [...sites].filter((site) => site.startsWith(`${id} `));
     const record = async (fault: Fault, mode: Mode): Promise<void> => {
       judges.clear();

@@ -84,18 +84,11 @@ test.describe('finds', () => {
 
 // -- minimal counterexamples -----------------------------------------------------------------------
 
-interface Minimal {
-  readonly fault: string;
-  readonly pageSize: number;
-  /** Up to five screenings share an instant, and no window is narrower. */
-  readonly itemsAtMost: number;
-  readonly words: RegExp;
-}
-
-const MINIMAL: readonly Minimal[] = [
+const MINIMAL = [
   {
     fault: 'the cursor is the testTime alone, compared with >',
     pageSize: 1,
+    // Up to five screenings share an instant, and no window is narrower.
     itemsAtMost: 5,
     words: /^item \d+ at .* is missing (after item \d+|at the beginning)/,
   },

@@ -10,11 +10,6 @@ import { mintToken, screeningsUrl, send, skipWithoutEngine, test } from '../test
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
-interface Page {
-  readonly items: unknown[];
-  readonly links: { readonly next?: string };
-}
-
 /** Traverses, and retries after a 503. Returns the texts of the pages and the number of retries. */
 async function persistentWalk(url: string, token: string): Promise<{ pages: string[]; refusals: number }> {
   const pages: string[] = [];
@@ -29,7 +24,7 @@ async function persistentWalk(url: string, token: string): Promise<{ pages: stri
     }
     expect(status).toBe(200);
     pages.push(text);
-    at = (json as Page).links.next;
+    at = (json as { links: { next?: string } }).links.next;
   }
   return { pages, refusals };
 }
