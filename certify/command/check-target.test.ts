@@ -10,6 +10,7 @@ import { brokenAnswer } from '../../reference-server/faults/rest-errors.ts';
 import { checkTarget, init } from './check-target.ts';
 import { targetFor } from '../proof/faults.ts';
 
+type Row = readonly [string, (target: Target) => Target, ServerOptions, RegExp | undefined];
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
 
 for (const [what, change, options, words] of [
@@ -59,12 +60,7 @@ for (const [what, change, options, words] of [
     {},
     /^5 ids occur in both dataset and secondDataset/,
   ],
-] as const satisfies readonly (readonly [
-  string,
-  (target: Target) => Target,
-  ServerOptions,
-  RegExp | undefined,
-])[])
+] as const satisfies readonly Row[])
   test(`reports ${what}`, async ({ small }) => {
     await using server = await startInProcess(small, options);
     const target = change(await targetFor(server, 'full'));

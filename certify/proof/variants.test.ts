@@ -35,11 +35,8 @@ for (const proof of proofs) {
   const { title, variants, mode, tier } = proof;
   test(title, tier, async ({ small }) => {
     const stack = tier === FULL || proof === real ? 'real' : 'in process';
-    const report = await certifyVariant(small, combined(variants), mode, {
-      runs: runsOf(tier),
-      seed: SEED,
-      stack,
-    });
+    const options = { runs: runsOf(tier), seed: SEED, stack } as const;
+    const report = await certifyVariant(small, combined(variants), mode, options);
     expect(obstaclesOf(report)).toEqual([]);
   });
 }

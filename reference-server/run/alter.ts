@@ -48,10 +48,7 @@ export const counting = (step: Step, where = (_: ServiceRequest): boolean => tru
   });
 
 /** `step` gets how many requests of the same key are in flight, this one included; if it waits, requests overlap. */
-export const concurrently = (
-  keyOf: (request: ServiceRequest) => string | undefined,
-  step: Step,
-): ServerOptions =>
+export const concurrently = (keyOf: (request: ServiceRequest) => string | undefined, step: Step) =>
   middleware(() => {
     const inFlight = new Map<string, number>();
     return async (request, next) => {
@@ -159,10 +156,7 @@ export const onQuery = (change: (query: URLSearchParams, request: ServiceRequest
   });
 
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */
-export const reading = (
-  names: readonly string[],
-  read: (text: string) => string | undefined,
-): ServerOptions =>
+export const reading = (names: readonly string[], read: (text: string) => string | undefined) =>
   onQuery((query) => {
     for (const name of names) {
       const shown = query.get(name);
@@ -350,9 +344,7 @@ export const nextUrls = (
   });
 
 /** Alters the query parameters of next in links and in the Link header. */
-export const nextQuery = (
-  change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void,
-): ServerOptions =>
+export const nextQuery = (change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void) =>
   nextUrls((next, page, asked) => {
     change(next.searchParams, page, asked);
     return next;
