@@ -219,10 +219,7 @@ const shareOf = (left: number, waiting: number): number =>
 
 type Lane = readonly Check[];
 
-/**
- * Groups of lanes that run concurrently, in a fixed order. Adjacent checks that only read form a group; those that
- * write to the scratch tenant share one lane, which starts first because it takes long.
- */
+/** Groups of concurrent lanes: checks that only read; those that write to the scratch tenant share the first: it is long. */
 export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   const isShared = ({ access }: Check): boolean => ['reads', 'reads late', 'scratch'].includes(access);
   const groups: Check[][] = [];

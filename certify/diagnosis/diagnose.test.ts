@@ -1,7 +1,4 @@
-/**
- * Failures with one cause form one group, independent mistakes separate groups, and each cause names likely mistakes.
- * certify/proof/faults.test.ts holds the first cause of every fault, and the kind of mistake of some.
- */
+/** Failures with one cause form one group. certify/proof/faults.test.ts holds the first cause of every fault. */
 import { expect, test } from '@playwright/test';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report/report.ts';

@@ -1,7 +1,4 @@
-/**
- * Mutation test of the judges: without any one of them, a fault passes or fails with other words. A judge that is not
- * missed lacks a fault or is unnecessary. The laws have their own faults in law-faults.ts.
- */
+/** Mutation test of the judges: without any one of them, a fault passes or fails with other words (laws: law-faults.ts). */
 import { expect } from '@playwright/test';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -85,10 +82,7 @@ class Judges {
     this.mismatched.clear();
   }
 
-  /**
-   * A check of a spec shows the reader what a requirement means. Observers, laws and combinations may find the same
-   * faults and more, so the check is disabled together with them, and each of them alone.
-   */
+  /** A spec's check shows what a requirement means; wider judges may find the same, so they are disabled with it, and alone. */
   private isDisabled(site: Site): boolean {
     return site === this.disabled || (!!this.disabled && !isWide(this.disabled) && isWide(site));
   }

@@ -1,7 +1,4 @@
-/**
- * A certificate to hand over: an in-toto statement about report.json with the test-result predicate
- * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
- */
+/** A certificate to hand over: an in-toto statement (test-result) about report.json, signed as a compact JWS. */
 import { commandLine } from '../../engine/package.ts';
 import { createHash } from 'node:crypto';
 import {

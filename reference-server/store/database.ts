@@ -14,10 +14,7 @@ export interface Database extends Omit<RunningPostgres, 'stop'>, AsyncDisposable
 
 const SCHEMA = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
 
-/**
- * Starts or connects to the database and creates the schema. `keep` names a schema that is not dropped and whose data
- * is served again; it needs DATABASE_URL. Throws an Error with the kind of database and the reason.
- */
+/** Opens it and makes the schema, or keeps that of `keep`, which needs DATABASE_URL. Throws an Error with its kind. */
 export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: string): Promise<Database> {
   const running = await startPostgres(choice);
   const schema = keep ?? `screenings_${randomBytes(6).toString('hex')}`;
