@@ -35,13 +35,16 @@ for (const proof of proofs) {
   const { title, variants, mode, tier } = proof;
   test(title, tier, async ({ small }) => {
     const stack = tier === FULL || proof === real ? 'real' : 'in process';
-    const options = { runs: runsOf(tier), seed: SEED, stack } as const;
-    const report = await certifyVariant(small, combined(variants), mode, options);
+    const report = await certifyVariant(small, combined(variants), mode, {
+      runs: runsOf(tier),
+      seed: SEED,
+      stack,
+    });
     expect(obstaclesOf(report)).toEqual([]);
   });
 }
 
-for (const [row, variant] of [...LIVE, ...ALONE].entries())
+for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
   for (const [at, mode] of MODES.entries()) {
     const tier = ALONE.includes(variant) ? FULL : byTurns('alone', TURNS, row + at * (TURNS / 2));
     test(`${variant.name}, ${mode}`, tier, async ({ small }) => {
@@ -54,10 +57,15 @@ for (const [row, variant] of [...LIVE, ...ALONE].entries())
       expect(obstaclesOf(report)).toEqual([]);
     });
   }
+}
 
-test('two runs with the same clients concurrently', FULL, async ({ small: { database, provisioned } }) => {
-  await using server = await startServer(database, provisioned);
-  const target = await targetFor(server, 'filled');
-  const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
-  expect(reports.map(obstaclesOf)).toEqual([[], []]);
-});
+test(
+  'two runs with the same clients at the same time',
+  FULL,
+  async ({ small: { database, provisioned } }) => {
+    await using server = await startServer(database, provisioned);
+    const target = await targetFor(server, 'filled');
+    const reports = await Promise.all([SEED, SEED + 1].map((seed) => certify({ ...target }, { seed })));
+    expect(reports.map(obstaclesOf)).toEqual([[], []]);
+  },
+);
