@@ -4,25 +4,15 @@ import { BudgetExhausted, PreconditionFailed, SupplyUnusable, TargetGone } from 
 import type { Kit } from '../engine/run/kit.ts';
 import { isViolation, OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
 import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
-import {
-  CLASSES,
-  REQUIREMENTS,
-  type Requirement,
-  type RequirementClass,
-  type RequirementId,
-} from '../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS } from '../engine/requirements.ts';
+import type { Requirement, RequirementClass, RequirementId } from '../engine/requirements.ts';
 import { sayUncovered } from '../engine/run/state/covering-array.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
 import { failureOf, sameAnswerBefore, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
-import {
-  redactReport,
-  type Report,
-  type RequirementResult,
-  type Verdict,
-  type Observation,
-} from './report/report.ts';
+import { redactReport } from './report/report.ts';
+import type { Report, RequirementResult, Verdict, Observation } from './report/report.ts';
 import { several } from './render/results.ts';
 
 interface RunFacts {
@@ -60,6 +50,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
   const unusable = ledger.outcomes
     .filter(({ error, ids }) => error instanceof SupplyUnusable && ids.some(isSelected))
     .map(({ reason = '' }) => reason);
+  const leftOut = ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted);
   const verdict = verdictOf(counting(selected), unusable, facts);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
@@ -69,13 +60,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     requests: client.requests,
     seed: options.seed,
     verdict,
-    summary: summaryOf(
-      verdict,
-      selected,
-      unusable,
-      facts,
-      ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted).length,
-    ),
+    summary: summaryOf(verdict, selected, unusable, facts, leftOut.length),
     basis: basisOf(facts),
     required: facts.required.length > 0 ? facts.required : undefined,
     selection: facts.selection,
@@ -129,6 +114,9 @@ function resultOf(
   facts: RunFacts,
 ): RequirementResult {
   const checks = ledger.checks.get(id) ?? 0;
+  const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
+  // The duration of a check of several requirements is divided evenly among them.
+  const durationMs = outcomes.reduce((sum, { durationMs: ms = 0, ids }) => sum + ms / ids.length, 0);
   const age = id === '5-valid-token' ? ledger.seen.get(OLDEST_TOKEN) : undefined;
   const seconds = age === undefined ? '' : `; seen up to ${age} s after it was issued`;
   const result = (
@@ -136,7 +124,7 @@ function resultOf(
     more: Partial<RequirementResult> = {},
   ): RequirementResult => ({
     ...{ id, section, level, class: needs, title: `${title}${seconds}`, lookAt: [...lookAt] },
-    ...{ checks, durationMs: timeOf(id, ledger), status, failures: [], ...more },
+    ...{ checks, durationMs: Math.round(durationMs), status, failures: [], ...more },
   });
   if (facts.selection && !facts.selection.includes(id))
     return result('untested', { reason: 'not selected (--only)' });
@@ -150,7 +138,6 @@ function resultOf(
     const broken = found.some(isViolation);
     return result(broken ? 'fail' : 'warn', { failures });
   }
-  const outcomes = ledger.outcomes.filter(({ ids }) => ids.includes(id));
   const error = outcomes.find(({ state }) => state === 'error');
   if (error) return result('error', { reason: `the kit failed in "${error.title}": ${error.reason}` });
   const reason = untestedReason(outcomes, checks, facts);
@@ -160,9 +147,7 @@ function resultOf(
       !isSupplement && error instanceof PreconditionFailed && error.because ? error : [],
     )
     .find(({ because }) => isBroken(because!, ledger, facts));
-  return result('untested', {
-    reason: cause ? `because ${cause.because} failed: ${cause.message}` : reason,
-  });
+  return result('untested', { reason: cause ? `because ${cause.because} failed: ${cause.message}` : reason });
 }
 
 const isBroken = (id: RequirementId, { findings }: Ledger, { selection }: RunFacts): boolean =>
@@ -194,30 +179,15 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
   return exercised === results.length ? 'exercised' : 'partly';
 }
 
-/** The duration of a requirement's checks in milliseconds; a check of several requirements is divided evenly among them. */
-const timeOf = (id: RequirementId, { outcomes }: Ledger): number =>
-  Math.round(
-    outcomes
-      .filter(({ ids }) => ids.includes(id))
-      .reduce((sum, { durationMs = 0, ids }) => sum + durationMs / ids.length, 0),
-  );
-
 /** A MUST of another class than core is required if it was selected by itself, not as a part of its section. */
-function isRequired(
-  { level, class: needs, section }: RequirementResult,
-  { selection, required }: RunFacts,
-): boolean {
+function isRequired({ level, class: needs, section }: RequirementResult, { selection, required }: RunFacts) {
   const isOne = REQUIREMENTS.some((other) => other.section === section && !selection?.includes(other.id));
   return (
     level === 'MUST' && (needs === 'core' || required.includes(needs) || (selection !== undefined && isOne))
   );
 }
 
-function verdictOf(
-  selected: readonly RequirementResult[],
-  unusable: readonly string[],
-  facts: RunFacts,
-): Verdict {
+function verdictOf(selected: readonly RequirementResult[], unusable: readonly string[], facts: RunFacts) {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
   const musts = selected.filter((result) => isRequired(result, facts));

@@ -63,7 +63,6 @@ test.describe('a budget', () => {
 
 // -- a run that ends early over data that arrive: nothing can be requested again ---------------------
 
-/** Ends a run at this request. */
 const endingAt = (count: number, end: AbortController): ServerOptions =>
   middleware(() => {
     let asked = 0;
@@ -120,9 +119,7 @@ test('--fail-fast ends the run at the first broken requirement', async ({ small 
   expect(resultOf(report, '9-prefix')).toMatchObject({ status: 'untested', reason: report.basis });
 });
 
-test('a warning about a MUST ends no run, and is no failure on a terminal or under Playwright', async ({
-  small,
-}) => {
+test('a warning about a MUST ends no run and is shown as no failure', async ({ small }) => {
   const { server, target: change } = GROUPS['with a store of milliseconds']!.find(({ name }) =>
     name.startsWith('both tenants'),
   )!;
@@ -172,9 +169,7 @@ test('runs reading checks concurrently and in order, and those that write to the
   expect(said).toEqual(['a | b', 'c', 'ef | d | g', 'h']);
 });
 
-test('a selection requires what core requires of a section, and each requirement that it names', async ({
-  small,
-}) => {
+test('a selection requires the core of a section, and each requirement that it names', async ({ small }) => {
   const selected = (...only: string[]) =>
     certifyServer(small, {}, 'bare', { only: selectIds(only), runs: 1 });
   expect(await selected('7.1')).toMatchObject({
@@ -267,9 +262,7 @@ for (const [name, hangs, id, status, words] of [
     expect(reason ?? failures[0]?.message).toMatch(words);
   });
 
-test('a server that never answers a wrong token request fails the errors of section 7.1, in one cause', async ({
-  small,
-}) => {
+test('no answer to wrong token requests fails the errors of section 7.1, in one cause', async ({ small }) => {
   const server = middleware(() => async (request, next) => {
     const answer = await next(request);
     return isTokenRequest(request) && answer.status !== 200 ? new Promise(() => {}) : answer;

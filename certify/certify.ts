@@ -84,10 +84,7 @@ export const kitOptions = ({
 /** Long enough to wait for a strict rate limit repeatedly. */
 export const DEFAULT_DEADLINE_MS = 2 * 3_600_000;
 
-/**
- * Certifies a target. Never rejects because of the target; if interrupted by its signal or the deadline, it resolves
- * to a report of what was tested so far.
- */
+/** Never rejects because of the target; if interrupted by its signal or the deadline, it reports what was tested so far. */
 export async function certify(target: Target, options: CertifyOptions = {}): Promise<Report> {
   using end = endOf(options);
   const { signal } = end;
@@ -191,10 +188,7 @@ const untilAborted = <T>(running: Promise<T>, signal: AbortSignal): Promise<T | 
 /** A stage of the run; its checks are determined when it starts. */
 type Stage = () => readonly Check[];
 
-/**
- * One stage without a budget. With a budget three: checks of the requirements, those again whose share was too small,
- * and then checks that go beyond the requirements.
- */
+/** With a budget three: checks of the requirements, those again whose share was too small, and then all others. */
 function stagesOf(
   checks: readonly Check[],
   budget: number | undefined,
@@ -225,10 +219,7 @@ const shareOf = (left: number, waiting: number): number =>
 
 type Lane = readonly Check[];
 
-/**
- * Groups of lanes that run concurrently, in a fixed order. Adjacent checks that only read form a group; those that
- * write to the scratch tenant share one lane, which starts first because it takes long.
- */
+/** Groups of concurrent lanes: checks that only read; those that write to the scratch tenant share the first: it is long. */
 export function concurrentLanes(checks: readonly Check[]): Lane[][] {
   const isShared = ({ access }: Check): boolean => ['reads', 'reads late', 'scratch'].includes(access);
   const groups: Check[][] = [];

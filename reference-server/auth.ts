@@ -10,23 +10,14 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { promisify } from 'node:util';
-import {
-  type Client,
-  type ClientRegistry,
-  TooManyGuesses,
-  type TokenClaims,
-  type TokenIssuer,
-} from './parts.ts';
+import { TooManyGuesses } from './parts.ts';
+import type { Client, ClientRegistry, TokenClaims, TokenIssuer } from './parts.ts';
 import { jwtVerify, SignJWT } from 'jose';
 
 interface HashedSecret {
   readonly salt: Buffer;
   readonly hash: Buffer;
   readonly cost: number;
-}
-
-interface RegisteredClient extends Client {
-  readonly secret: HashedSecret;
 }
 
 const HASH_OCTETS = 32;
@@ -51,7 +42,9 @@ export async function hashSecret(secret: string, cost = HASH_COST): Promise<Hash
  * time through a fair queue with bounded lanes, so that a flood of guesses delays only the client that is guessed at.
  * All unknown clients share a lane.
  */
-export async function createClientRegistry(clients: readonly RegisteredClient[]): Promise<ClientRegistry> {
+export async function createClientRegistry(
+  clients: readonly (Client & { readonly secret: HashedSecret })[],
+): Promise<ClientRegistry> {
   const byId = new Map(clients.map((client) => [client.clientId, client]));
   const digestKey = randomBytes(32);
   const digest = (id: string, secret: string): Buffer =>
@@ -85,10 +78,7 @@ export async function createClientRegistry(clients: readonly RegisteredClient[])
   };
 }
 
-/**
- * Runs tasks one at a time. A lane has one task in line and holds back its others, so that lanes take turns; a task is
- * not accepted (undefined) if `perLane` tasks of its lane are waiting.
- */
+/** Runs tasks one at a time; lanes take turns, and one with `perLane` waiting tasks accepts no more (undefined). */
 function fairQueue(perLane: number) {
   const lanes = new Map<string, { waiting: number; last: Promise<unknown> }>();
   let inLine: Promise<unknown> = Promise.resolve();

@@ -8,12 +8,8 @@ import { defaultProvisioning, loadProvisioning, type Provisioned, TENANTS } from
 import type { ReferenceServer, ServerOptions } from './run/start.ts';
 import { itemsOf, mintToken, send, starting, test as base } from './testing.ts';
 
-interface World {
-  /** Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant. */
-  readonly begin: (options?: ServerOptions) => Promise<ReferenceServer>;
-}
-
-const test = base.extend<World>({
+const test = base.extend<{ readonly begin: (options?: ServerOptions) => Promise<ReferenceServer> }>({
+  // Starts a server on a database that this test alone uses: 40 screenings of primary, 10 of the second tenant.
   begin: async ({ database }, use) => {
     await using own: Database = await openDatabase({ url: database.url });
     const set = defaultProvisioning({ count: 40, secondCount: 10 });
@@ -32,9 +28,7 @@ const dataOf = (line: string): string => line.slice(line.indexOf('"data":') + '"
 const walkOf = (server: ReferenceServer): Promise<string[]> =>
   itemsOf(server.target(), 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z&pageSize=1000');
 
-test('publishes an event for every screening, with the text that REST returns as its data', async ({
-  begin,
-}) => {
+test('publishes an event for every screening, with the text of REST as its data', async ({ begin }) => {
   const server = await begin();
   const lines = await linesOf(server.target().events ?? '');
   expect(lines.map(dataOf).sort()).toEqual((await walkOf(server)).sort());

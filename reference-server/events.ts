@@ -96,12 +96,7 @@ export function startDelivery(connections: Connections, sink: Sink, tenants: Ite
 }
 
 /** Returns a function that delivers what is stored; it resolves when the queue is empty or a delivery failed. */
-function queue(
-  connections: Connections,
-  sink: Sink,
-  tenantId: string,
-  closing: AbortSignal,
-): () => Promise<void> {
+function queue(connections: Connections, sink: Sink, tenantId: string, closing: AbortSignal) {
   let after: bigint | undefined;
   let last: Promise<void> = Promise.resolve();
   let backoffMs = 0;

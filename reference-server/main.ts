@@ -12,20 +12,17 @@ await runCommand('reference server', async () => {
   try {
     const flags = parseFlags(process.argv.slice(2), process.env);
     // Imported only here: the database is an optional dependency of the package.
-    if (flags?.listFaults) await listFaults(flags.listFaults === true ? undefined : flags.listFaults);
-    else if (flags) await (await import('./command/serve.ts')).serve(flags);
+    if (flags?.listFaults) {
+      const { namesOf } = await import('./command/fault-by-name.ts');
+      for (const { heading, names } of namesOf(flags.listFaults === true ? undefined : flags.listFaults)) {
+        // To standard error, so that standard output has only names.
+        console.error(`# ${heading}`);
+        console.log(names.join('\n'));
+      }
+    } else if (flags) await (await import('./command/serve.ts')).serve(flags);
     return 0;
   } catch (error) {
     const missing = missingPackage(error);
     throw new UsageError(missing ? `it needs ${missing}` : (error as Error).message);
   }
 });
-
-/** Prints headings to standard error, so that standard output has only names. */
-async function listFaults(id?: string): Promise<void> {
-  const { namesOf } = await import('./command/fault-by-name.ts');
-  for (const { heading, names } of namesOf(id)) {
-    console.error(`# ${heading}`);
-    console.log(names.join('\n'));
-  }
-}

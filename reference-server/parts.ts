@@ -1,6 +1,6 @@
 /**
- * The parts of the service. Each can be replaced by another implementation: a plain object with functions that need no
- * `this`, because faults and variants copy it with one of them replaced.
+ * The parts of the service. Each can be replaced by another implementation: a function, or a plain object with functions
+ * that need no `this`, because faults and variants copy it with one of them replaced.
  */
 import type { Screening } from '../engine/data/dataset.ts';
 import type { Instant } from '../engine/data/instant.ts';
@@ -68,20 +68,12 @@ export class TooManyGuesses extends Error {
 }
 
 export interface ClientRegistry {
-  /**
-   * Returns the client with this id and secret; undefined if id or secret is wrong, after the same time. Throws
-   * TooManyGuesses.
-   */
+  /** Undefined if id or secret is wrong, after the same time. Throws TooManyGuesses. */
   authenticate(clientId: string, clientSecret: string): Promise<Client | undefined>;
 }
 
-export interface RateLimiter {
-  /**
-   * Counts a request. Returns the seconds to wait if it is rejected, undefined if it is admitted. `nowMs`: milliseconds
-   * since the epoch.
-   */
-  secondsToWait(clientId: string, nowMs: number): number | undefined;
-}
+/** Counts a request; the seconds to wait if it is rejected. `nowMs`: milliseconds since the epoch. */
+export type RateLimiter = (clientId: string, nowMs: number) => number | undefined;
 
 export interface ServiceParts {
   /** The REST API's public URL, without a trailing slash. */

@@ -10,12 +10,8 @@ import { Connections } from './store/connections.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { createMemoryStore } from './store/memory.ts';
 import { findEngine } from './store/postgres-container.ts';
-import {
-  defaultProvisioning,
-  loadProvisioning,
-  type Provisioned,
-  type ProvisioningSet,
-} from './run/provisioning.ts';
+import { defaultProvisioning, loadProvisioning } from './run/provisioning.ts';
+import type { Provisioned, ProvisioningSet } from './run/provisioning.ts';
 import { itemTexts } from './run/alter.ts';
 import { type ReferenceServer, type ServerOptions, startServer } from './run/start.ts';
 import type { ReferenceTarget, TargetClient } from './run/target.ts';
@@ -46,19 +42,14 @@ class KeptConnections extends Connections {
   }
 }
 
-const storeOf = ({ tenants }: ProvisioningSet): ScreeningStore =>
-  createMemoryStore(
-    new Map(
-      tenants
-        .filter(({ onboarded }) => onboarded)
-        .map(({ tenantId, screenings }) => [
-          tenantId,
-          screenings && 'generate' in screenings
-            ? generateScreenings({ tenantId, ...screenings.generate })
-            : [],
-        ]),
-    ),
-  );
+function storeOf({ tenants }: ProvisioningSet): ScreeningStore {
+  const held = tenants.flatMap(({ tenantId, onboarded, screenings: source }) => {
+    const isGenerated = source !== undefined && 'generate' in source;
+    const screenings = isGenerated ? generateScreenings({ tenantId, ...source.generate }) : [];
+    return onboarded ? [[tenantId, screenings] as const] : [];
+  });
+  return createMemoryStore(new Map(held));
+}
 
 interface WorkerWorld {
   readonly database: Database;
@@ -207,18 +198,17 @@ export async function itemsOf(
   client: TargetClient = target.clients.primary,
 ): Promise<string[]> {
   const token = await mintToken(target, client);
-  return (await walk(`${screeningsUrl(target, client.tenantId)}?${query}`, token)).items;
+  return walk(`${screeningsUrl(target, client.tenantId)}?${query}`, token);
 }
 
-/** Returns the texts of all items of a traversal in order, and the number of pages. */
-export async function walk(firstUrl: string, token: string): Promise<{ items: string[]; pages: number }> {
+/** The texts of all items of a traversal in order. */
+export async function walk(firstUrl: string, token: string): Promise<string[]> {
   const items: string[] = [];
-  let pages = 0;
-  for (let url: string | undefined = firstUrl; url !== undefined; pages += 1) {
+  for (let url: string | undefined = firstUrl; url !== undefined;) {
     const { status, text, json } = await send(url, { headers: { authorization: `Bearer ${token}` } });
     if (status !== 200) throw new Error(`${url}: ${status} ${text}`);
     items.push(...itemTexts(text));
     url = (json as { links: { next?: string } }).links.next;
   }
-  return { items, pages };
+  return items;
 }

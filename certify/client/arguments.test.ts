@@ -21,9 +21,8 @@ const WRONG: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown situation', ['--command', 'x', '--only', 'plain-wlak'], /did you mean "plain-walk"/],
   ['an unknown flag', ['--comand', 'x'], /unknown option/],
 ];
-for (const [name, argv, words] of WRONG) {
+for (const [name, argv, words] of WRONG)
   test(`rejects ${name}`, () => expect(() => parseArguments(argv)).toThrow(words));
-}
 
 test('--list prints every situation once', () => {
   const lines: string[] = [];

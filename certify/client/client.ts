@@ -22,30 +22,23 @@ export interface Ended {
 /** Runs the client once; `signal` stops it. Rejects with a UsageError if it cannot be started. */
 export type Client = (given: Given, signal: AbortSignal, situation: string, world: World) => Promise<Ended>;
 
-/** The values for a client by name: `base_url` is SCREENINGS_BASE_URL in its environment. */
-const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> => ({
-  base_url: given.baseUrl,
-  auth_url: given.authUrl,
-  client_id: given.clientId,
-  client_secret: given.clientSecret,
-  tenant_id: given.tenantId,
-  from: given.from,
-  to: given.to,
-  page_size: given.pageSize,
-  events: given.events,
-});
+const CREDENTIALS = ['clientId', 'clientSecret', 'tenantId'] as const;
+const NAMES = ['baseUrl', 'authUrl', ...CREDENTIALS, 'from', 'to', 'pageSize', 'events'] as const;
+
+/** The values for a client by name: baseUrl is `{base_url}`, and SCREENINGS_BASE_URL in its environment. */
+const valuesOf = (given: Given): Readonly<Record<string, string | number | undefined>> =>
+  Object.fromEntries(NAMES.map((name) => [name.replace(/[A-Z]/, '_$&').toLowerCase(), given[name]]));
 
 /** Variables from which Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests read the certificates to trust. */
 const TRUST_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
 
 function environmentOf(given: Given): Record<string, string> {
-  const named = Object.entries(valuesOf(given)).map(
-    ([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const,
+  const values = Object.entries(valuesOf(given));
+  const named = values.map(([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const);
+  const present = [...named, ...TRUST_VARIABLES.map((name) => [name, given.trusted] as const)].filter(
+    ([, value]) => value !== undefined,
   );
-  const all = [...named, ...TRUST_VARIABLES.map((name) => [name, given.trusted] as const)];
-  return Object.fromEntries(
-    all.flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
-  );
+  return Object.fromEntries(present.map(([name, value]) => [name, String(value)]));
 }
 
 // -- a shell command, started once per situation ---------------------------------------------------
@@ -109,10 +102,7 @@ export function fillIn(command: string, given: Given): string {
 
 const LOOK_EVERY_MS = 200;
 
-/**
- * Reads the client's output and exit status from files in `directory`, as named in the printed command. A line on
- * standard input (the status; empty means 0) also ends a situation.
- */
+/** Reads output and exit status from the files that it prints; a line on standard input (the status) also ends it. */
 export function clientByHand(directory: string, tell: (text: string) => void): Client {
   const typed: string[] = [];
   let told: string[] = [];
@@ -148,32 +138,24 @@ export function clientByHand(directory: string, tell: (text: string) => void): C
 
 // -- the output of a client, parsed into the screenings that it collected --------------------------
 
-interface Collected {
-  readonly id: bigint;
-  readonly json: Json;
-}
-
 export interface Printed {
-  readonly screenings: readonly Collected[];
+  readonly screenings: readonly { readonly id: bigint; readonly json: Json }[];
   /** Lines that start like a JSON object but are not one. */
   readonly malformed: readonly string[];
 }
 
 /** Ignores lines that are not JSON objects, or that have no id, as messages of the client. */
 export function readPrinted(stdout: string): Printed {
-  const screenings: Collected[] = [];
-  const malformed: string[] = [];
-  for (const line of stdout.replace(/^\uFEFF/, '').split('\n')) {
-    const text = line.trim();
-    if (!text.startsWith('{')) continue;
-    const json = parseJson(text);
-    if (!isObject(json)) malformed.push(text);
-    else {
+  const lines = stdout.replace(/^\uFEFF/, '').split('\n');
+  const texts = lines.map((line) => line.trim()).filter((text) => text.startsWith('{'));
+  const parsed = texts.map((text) => ({ text, json: parseJson(text) }));
+  return {
+    screenings: parsed.flatMap(({ json }) => {
       const id = idOf(member(json, 'id'));
-      if (id !== undefined) screenings.push({ id, json });
-    }
-  }
-  return { screenings, malformed };
+      return json !== undefined && id !== undefined ? [{ id, json }] : [];
+    }),
+    malformed: parsed.flatMap(({ text, json }) => (isObject(json) ? [] : text)),
+  };
 }
 
 /** Accepts ids as text, for languages without 64-bit integers. */

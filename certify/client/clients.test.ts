@@ -1,12 +1,14 @@
 /** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@playwright/test';
+import { unlessAborted } from '../../engine/clock.ts';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { InProcess } from '../../reference-server/http/in-process.ts';
 import type { ClientReport } from './report.ts';
 import { SITUATIONS } from './situations/all.ts';
-import { realWorld } from './stage.ts';
-import { fakeWorld } from './testing/fake-world.ts';
-import { FAILING, linked, WARNED } from './testing/mistakes.ts';
+import { realWorld, type World } from './stage.ts';
+import { changed, FAILING, linked, WARNED, withHeader } from './testing/mistakes.ts';
 import { smallClient, type Habits } from './testing/small-client.ts';
 import { certifyClient, type Options } from './certify-client.ts';
 
@@ -19,8 +21,7 @@ const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientR
     ...options,
   });
 
-const withStatus = { fail: FAILING, warn: WARNED };
-for (const [status, mistakes] of Object.entries(withStatus))
+for (const [status, mistakes] of Object.entries({ fail: FAILING, warn: WARNED }))
   for (const [name, [habits, shows, also = []]] of Object.entries(mistakes))
     test(`a client that ${name}`, byTurns(name), async () => {
       const { situations, verdict } = await played(habits);
@@ -37,7 +38,7 @@ for (const [status, mistakes] of Object.entries(withStatus))
     });
 
 test('without exit status 0 after the plain walk, no other situation is played', async () => {
-  const habits: Habits = { chokesOn: () => 'it reads no page' };
+  const habits: Habits = { chokesOn: [/^/, 'it reads no page'] };
   const { situations, verdict } = await played(habits, { timeout: 60, world: realWorld });
   expect(verdict).toBe('non-conformant');
   const [first, ...others] = SITUATIONS.map(({ name }) => situations.find((one) => one.name === name)!);
@@ -62,10 +63,7 @@ const linkNext = (link: string): string | undefined =>
     /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
   )?.[1];
 
-const inUtc = (next: URL): URL => {
-  next.searchParams.set('from', formatInstant(instant(next.searchParams.get('from')!)));
-  return next;
-};
+const inUtc = (text: string): string => formatInstant(instant(text));
 
 const sorted = (next: URL): URL => {
   next.searchParams.sort();
@@ -84,11 +82,11 @@ const RIGHT: Readonly<Record<string, Habits>> = {
   'events and pages': { readsEvents: 'deduped' },
   'asks for more scopes than there are': { scope: 'screenings.read screenings.export' },
   'pages of its own size': { pageSize: 3 },
-  'writes next in a spelling of its own, without a loss': {
+  'spells next in its own way, without a loss': {
     onward: (next) => next.href.replace(/%3A/gi, ':'),
   },
   'two halves of the window, concurrently': { splitAt: '2026-03-02T08:20:00Z' },
-  'puts the from of next into UTC': { onward: inUtc },
+  'puts the from of next into UTC': { onward: (next) => changed(next, 'from', inUtc) },
   'a parameter order of its own': { onward: sorted },
 };
 
@@ -101,18 +99,57 @@ function expectRight({ situations, verdict, summary }: ClientReport): void {
   expect(verdict, summary).toBe('conformant');
 }
 
-for (const [name, habits] of Object.entries(RIGHT)) {
+for (const [name, habits] of Object.entries(RIGHT))
   test(`a right client: ${name}`, byTurns(name), async () => {
     const others = SITUATIONS.map((one) => one.name).filter((one) => !WITHOUT_INSTANT.includes(one));
     expectRight(await played(habits, habits.splitAt === undefined ? {} : { only: others }));
   });
-}
-
-const closing: Habits['sends'] = ({ headers, ...sent }) => ({
-  ...sent,
-  headers: { ...headers, connection: 'close' },
-});
 
 test('a right client: one connection per request, over sockets and in real time', FULL, async () => {
-  expectRight(await played({ sends: closing }, { world: realWorld, concurrency: 12 }));
+  const closing = withHeader('connection', () => 'close');
+  expectRight(await played(closing, { world: realWorld, concurrency: 12 }));
 });
+
+// -- a world without sockets -----------------------------------------------------------------------
+
+/** The simulated duration of a request's way, and of an answer's. */
+const TRAVEL_MS = 0.25;
+
+/** In-process transport and a fake clock: a request takes half a millisecond, and a sleep ends immediately. */
+function fakeWorld(): World {
+  const inProcess = new InProcess();
+  let nowMs = Date.now();
+  return {
+    clock: {
+      now: () => nowMs,
+      // Overlapping sleeps advance the clock only once.
+      async sleep(ms) {
+        const untilMs = nowMs + ms;
+        await setImmediate();
+        nowMs = Math.max(nowMs, untilMs);
+      },
+    },
+    // TLS is not simulated, because no client in this process trusts the certificate.
+    async listen(_port, tlsHost) {
+      const listener = inProcess.listen();
+      return { ...listener, ...(tlsHost ? { origin: `https://${tlsHost}:${listener.port}` } : {}) };
+    },
+    async fetch(input, { method = 'GET', headers = {}, body = null, signal: given } = {}) {
+      const { origin, pathname, search } = new URL(String(input));
+      const signal = given ?? new AbortController().signal;
+      nowMs += TRAVEL_MS;
+      const answer = inProcess.request({
+        ...{ origin, path: pathname + search, method: method as 'GET', body: body as string | null },
+        ...{ headers: headers as Record<string, string>, signal },
+      });
+      const { statusCode, headers: raw, body: content } = await unlessAborted(signal, answer);
+      nowMs += TRAVEL_MS;
+      const texts = (raw as unknown as Buffer[]).map((octets) => octets.toString('latin1'));
+      const pairs = texts.flatMap((text, at): [string, string][] => (at % 2 ? [[texts[at - 1]!, text]] : []));
+      return new Response(ReadableStream.from(content as AsyncIterable<Uint8Array>), {
+        status: statusCode,
+        headers: pairs,
+      });
+    },
+  };
+}

@@ -20,9 +20,7 @@ export function seriesOf(requests: readonly Recorded[], failed: (request: Record
     byPage.set(key, [...(byPage.get(key) ?? []), request]);
   }
   return [...byPage.values()].flatMap((asked) => {
-    const tries = asked.filter(
-      (request, index) => failed(request) || (index > 0 && failed(asked[index - 1]!)),
-    );
+    const tries = asked.filter((one, index) => failed(one) || (index > 0 && failed(asked[index - 1]!)));
     if (!tries.some(failed)) return [];
     const waitsMs = tries
       .slice(1)
@@ -74,20 +72,15 @@ export function backoffFindings({ requests }: Pick<Play, 'requests'>): ClientFai
   return meant && long.every(isEven) ? [equal(long[0]!, 'waits that do not grow')] : [];
 }
 
-const equal = ({ requests, waitsMs }: Series, what: string): ClientFailure =>
-  finding(
-    'waits that grow from one retry to the next (exponential backoff)',
-    `${what}: ${listed(waitsMs)}`,
-    requests.slice(0, 8),
-  );
+function equal({ requests, waitsMs }: Series, what: string): ClientFailure {
+  const expected = 'waits that grow from one retry to the next (exponential backoff)';
+  return finding(expected, `${what}: ${listed(waitsMs)}`, requests.slice(0, 8));
+}
 
 /** Tolerance for inaccurate clocks and timers. */
 export const EARLY_MS = 100;
 
-/**
- * A page requested again before the time that a 429 named. Requests in flight at that moment, and those of concurrent
- * walks for other pages, are allowed.
- */
+/** A page requested again before the time that a 429 named. Requests in flight and those for other pages are allowed. */
 export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] {
   const asked = pageRequests(requests);
   for (const limited of asked.filter(({ status }) => status === 429)) {
@@ -104,7 +97,6 @@ export function tooEarly({ requests }: Pick<Play, 'requests'>): ClientFailure[] 
   return [];
 }
 
-/** Reports a request that was retried more than `most` times after this status. */
 export function retryFindings(
   requests: readonly Recorded[],
   status: number,
@@ -115,12 +107,9 @@ export function retryFindings(
     .map((series) => series.requests)
     .sort((one, other) => other.length - one.length);
   const retries = (longest?.length ?? 1) - 1;
-  return unless(
-    retries <= most,
-    `${most === 0 ? 'no' : 'one'} retry of a request that is answered ${status}`,
-    `${several(retries, 'retry', 'retries')}${aside}`,
-    longest?.slice(0, 8),
-  );
+  const expected = `${most === 0 ? 'no' : 'one'} retry of a request that is answered ${status}`;
+  const received = `${several(retries, 'retry', 'retries')}${aside}`;
+  return unless(retries <= most, expected, received, longest?.slice(0, 8));
 }
 
 // -- whether a walk followed the URLs that it was given (section 4.2, rule 5) ----------------------
@@ -148,13 +137,10 @@ const pathOf = (url: string): string => url.replace(/^[a-z]+:\/\/[^/]+/i, '');
 
 function rebuilt(request: Recorded, before: Recorded | undefined): ClientFailure {
   const next = before?.page?.next;
-  return next === undefined
-    ? finding('a walk that begins with from and to', 'a from_id of the client’s own', [request])
-    : finding(
-        `next to be followed as given: ${pathOf(next)}`,
-        `another URL: ${differences(next, request.request)}`,
-        [before!, request],
-      );
+  if (next === undefined)
+    return finding('a walk that begins with from and to', 'a from_id of the client’s own', [request]);
+  const received = `another URL: ${differences(next, request.request)}`;
+  return finding(`next to be followed as given: ${pathOf(next)}`, received, [before!, request]);
 }
 
 function differences(next: string, asked: ServiceRequest): string {
@@ -177,9 +163,7 @@ function restart(request: Recorded, before: Recorded | undefined): ClientFailure
   // A window that happens to start later is another walk.
   const isNear = Number(from.seconds - last.seconds) <= 1;
   if (compareInstants(from, last) < 0 || !isNear) return undefined;
-  return finding(
-    `next to be followed as given: ${pathOf(before.page.next)}`,
-    `a new query from the last testTime without from_id, which loses or repeats ties`,
-    [before, request],
-  );
+  const expected = `next to be followed as given: ${pathOf(before.page.next)}`;
+  const received = 'a new query from the last testTime without from_id, which loses or repeats ties';
+  return finding(expected, received, [before, request]);
 }

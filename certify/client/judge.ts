@@ -185,14 +185,14 @@ export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
 ];
 
 /** Findings that break a MUST although the situation itself is a SHOULD. */
-const graver = (
-  situation: Situation,
-  play: Play,
-  found: readonly ClientFailure[],
-): readonly ClientFailure[] =>
-  situation.level === 'MUST' || whyUntested(situation, play) !== undefined
-    ? []
-    : found.slice(0, 1).filter(({ level }) => level === undefined);
+const graver =
+  (judge: typeof soldFindings): typeof soldFindings =>
+  (situation, play) =>
+    situation.level === 'MUST' || whyUntested(situation, play) !== undefined
+      ? []
+      : judge(situation, play)
+          .slice(0, 1)
+          .filter(({ level }) => level === undefined);
 
 const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
   {
@@ -201,7 +201,7 @@ const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
     level: 'MUST',
     title: 'if the window cannot be collected completely, the exit status is not 0',
     lookAt: ['errors that end the loop: the exit status must not be 0'],
-    judge: (situation, play) => graver(situation, play, soldFindings(situation, play)),
+    judge: graver(soldFindings),
   },
   {
     name: 'comes-to-an-end',
@@ -209,7 +209,7 @@ const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
     level: 'MUST',
     title: 'whatever the server does, the client ends by itself after a bounded number of requests',
     lookAt: ['every loop around a request: it counts its tries'],
-    judge: (situation, play) => graver(situation, play, endFindings(situation, play)),
+    judge: graver(endFindings),
   },
   {
     name: 'secret-kept',

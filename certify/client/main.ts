@@ -5,25 +5,28 @@ import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
 import { calledFrom } from '../../engine/package.ts';
 import { prepareDirectory } from '../../engine/files.ts';
 import { writeFiles } from '../render/write.ts';
-import { parseArguments, type Arguments } from './arguments.ts';
-import { clientByHand, type Client, commandClient } from './client.ts';
+import { parseArguments } from './arguments.ts';
+import { clientByHand, commandClient } from './client.ts';
 import { certifyClient } from './certify-client.ts';
 import { terminal } from '../render/terminal.ts';
-import { resultsOf, type ClientReport } from './report.ts';
+import { resultsOf } from './report.ts';
 
 const at = calledFrom('certify-client');
 const interrupted = interruption();
 
-await runCommand('certify-client', main);
-
-async function main(): Promise<number> {
+await runCommand('certify-client', async () => {
   const args = parseArguments(process.argv.slice(2));
   if (!args) return 0;
+  const { command, listen } = args;
   const reportDir = at(args.reportDir);
   await prepareDirectory(reportDir);
-  const report = await certifyClient(clientOf(args, reportDir), {
+  const client =
+    command === undefined
+      ? clientByHand(join(reportDir, `client-${listen}`), console.log)
+      : commandClient(command, at('.'));
+  const report = await certifyClient(client, {
     ...args,
-    name: args.name ?? args.command ?? `a client started by hand, port ${args.listen}`,
+    name: args.name ?? command ?? `a client started by hand, port ${listen}`,
     signal: interrupted.signal,
     tell: ({ status, name }) => console.log(`${status.padEnd(8)}  ${name}`),
   });
@@ -31,16 +34,7 @@ async function main(): Promise<number> {
   await writeFiles(report, results, reportDir);
   const reportPath = join(args.reportDir, 'client.html');
   process.stdout.write(`\n${terminal(results, { columns: process.stdout.columns, reportPath })}`);
-  return interrupted.status() ?? exitOf(report);
-}
-
-function clientOf({ command, listen }: Arguments, reportDir: string): Client {
-  return command !== undefined
-    ? commandClient(command, at('.'))
-    : clientByHand(join(reportDir, `client-${listen}`), console.log);
-}
-
-function exitOf({ verdict, situations }: ClientReport): number {
-  if (verdict === 'non-conformant') return EXIT['non-conformant'];
-  return situations.some(({ status }) => status === 'error') ? EXIT.kit : EXIT[verdict];
-}
+  const hasErred = report.situations.some(({ status }) => status === 'error');
+  const isBlamed = report.verdict === 'non-conformant';
+  return interrupted.status() ?? (hasErred && !isBlamed ? EXIT.kit : EXIT[report.verdict]);
+});

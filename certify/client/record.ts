@@ -1,23 +1,12 @@
 /** Records the requests of a client in one situation, as the server sees them. */
 import type { Clock } from '../../engine/clock.ts';
-import {
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-  parseForm,
-} from '../../reference-server/http/http.ts';
+import { parseForm } from '../../reference-server/http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest } from '../../reference-server/run/alter.ts';
 import { normalPath } from '../../engine/checks/next.ts';
 import { resolveUrl } from '../../engine/client/link-header.ts';
 import { parseInstant, toDecimal } from '../../engine/data/instant.ts';
 import { answerText, type TimelineEntry } from '../render/pictures.ts';
-
-interface ServedPage {
-  /** Absolute; absent on the last page. */
-  readonly next?: string;
-  readonly lastTestTime?: string;
-  readonly items: number;
-}
 
 export interface Recorded {
   /** Milliseconds since the server was started, just before the client. */
@@ -30,7 +19,8 @@ export interface Recorded {
   readonly token: number | undefined;
   /** 0: no answer, or an aborted one. */
   status: number;
-  page?: ServedPage;
+  /** Of an answer with a page; `next` is absolute, and absent on the last page. */
+  page?: { readonly next?: string; readonly lastTestTime?: string; readonly items: number };
   /** The time named by Retry-After, on the same clock. */
   waitUntilMs?: number;
 }
@@ -82,13 +72,7 @@ export class Recorder {
     const bearer = /^bearer +(\S+)$/i.exec(request.headers['authorization'] ?? '')?.[1];
     const token = bearer === undefined ? 0 : this.tokens.indexOf(bearer) + 1;
     const channel = isScreenings(request) ? 'pages' : isTokenRequest(request) ? 'token' : 'other';
-    const record: Recorded = {
-      atMs: this.now(),
-      channel,
-      request,
-      token: token || undefined,
-      status: 0,
-    };
+    const record: Recorded = { atMs: this.now(), channel, request, token: token || undefined, status: 0 };
     this.requests.push(record);
     const key = `${request.method} ${request.path}`;
     const times = (this.asked.get(key) ?? 0) + 1;

@@ -3,15 +3,8 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report/report.ts';
 import { type TimelineEntry, inWords, timeline } from '../render/pictures.ts';
 import { markup } from '../render/markup.ts';
-import {
-  limitedTo,
-  messageLines,
-  withoutEmpty,
-  words,
-  durationText,
-  type Item,
-  type Results,
-} from '../render/results.ts';
+import { limitedTo, messageLines, withoutEmpty, words, durationText } from '../render/results.ts';
+import type { Item, Results } from '../render/results.ts';
 
 export interface ClientFailure {
   /** `expected …, got …` */
@@ -23,7 +16,6 @@ export interface ClientFailure {
   readonly level?: Level;
 }
 
-/** What a client is judged by. */
 export interface Rule {
   readonly name: string;
   readonly section: string;
@@ -66,12 +58,8 @@ export const resultsOf = ({ client, situations, selection, ...report }: ClientRe
   ...report,
   remarks: selection ? [['selection', limitedTo(selection)]] : [],
   reach: `of ${situations.length} situations`,
-  facts: [],
   items: situations.map(itemOf),
-  causes: [],
-  changes: [],
-  tables: [],
-  tokenCommands: [],
+  ...{ facts: [], causes: [], changes: [], tables: [], tokenCommands: [] },
   legend: markup`<p class="muted">In each picture a bar is a request of the client, with the duration of its answer as its length: a gap is a wait.</p>
 <ul class="tally"><li class="pass">low bar: answered well</li><li class="warn">middle: 401 or 429</li><li class="fail">tall: refused, failed or broken off</li></ul>`,
   files: { data: 'client.json', page: 'client.html', junit: 'client-junit.xml' },

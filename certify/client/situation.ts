@@ -37,7 +37,6 @@ export interface Situation extends Rule {
   readonly impossible?: true;
   /** Whether giving up with an error breaks the rule (default), is a warning, or is allowed. */
   readonly givingUp?: 'breaks' | 'warns' | 'allowed';
-  /** Findings in addition to those on the collection. */
   readonly judge?: (play: Play) => readonly ClientFailure[];
 }
 

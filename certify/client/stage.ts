@@ -1,15 +1,10 @@
 /** The server of one situation: the reference server's request handler over a few screenings in memory. */
 import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
-import { MAX_PAGE_SIZE } from '../../engine/client/page.ts';
+import { MAX_PAGE_SIZE, type PageQuery } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import {
-  onlyWhere,
-  type Listener,
-  type ServiceRequest,
-  listen,
-  parseForm,
-} from '../../reference-server/http/http.ts';
+import { onlyWhere, listen, parseForm } from '../../reference-server/http/http.ts';
+import type { Listener, ServiceRequest } from '../../reference-server/http/http.ts';
 import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
 import { memoryParts } from '../../reference-server/store/memory.ts';
@@ -21,10 +16,7 @@ import { CERTIFICATE_FILE, secured } from '../../reference-server/http/certifica
 
 export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
 
-export interface Window {
-  readonly from: string;
-  readonly to: string;
-}
+export type Window = Pick<PageQuery, 'from' | 'to'>;
 
 export interface Given extends Window {
   readonly baseUrl: string;
@@ -52,18 +44,8 @@ export interface StageOptions {
   readonly tlsHost?: 'localhost' | '127.0.0.1';
 }
 
-interface Stage extends AsyncDisposable {
-  readonly given: Given;
-  readonly recorder: Recorder;
-}
-
 /** Starts the server of a situation. `port` 0: any free port. */
-export async function openStage(
-  options: StageOptions,
-  world: World,
-  clientSecret: string,
-  port = 0,
-): Promise<Stage> {
+export async function openStage(options: StageOptions, world: World, clientSecret: string, port = 0) {
   const { server = {}, screenings, window, pageSize, tlsHost } = options;
   const { pathPrefix = '', tokenLifetimeSeconds = 3600 } = server;
   const api = await world.listen(port, tlsHost);
@@ -94,7 +76,7 @@ export async function openStage(
   return {
     given,
     recorder,
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([...new Set([api, auth])].map((listener) => listener.stop()));
     },
   };

@@ -7,10 +7,10 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
 import { answering } from '../../reference-server/run/alter.ts';
 import { brokenAnswer } from '../../reference-server/faults/rest-errors.ts';
-import { checkTarget } from './check-target.ts';
-import { init } from './init.ts';
+import { checkTarget, init } from './check-target.ts';
 import { targetFor } from '../proof/faults.ts';
 
+type Row = readonly [string, (target: Target) => Target, ServerOptions, RegExp | undefined];
 const moved: ServerOptions = { publicUrl: 'http://10.0.0.7:8080' };
 
 for (const [what, change, options, words] of [
@@ -60,12 +60,7 @@ for (const [what, change, options, words] of [
     {},
     /^5 ids occur in both dataset and secondDataset/,
   ],
-] as const satisfies readonly (readonly [
-  string,
-  (target: Target) => Target,
-  ServerOptions,
-  RegExp | undefined,
-])[]) {
+] as const satisfies readonly Row[])
   test(`reports ${what}`, async ({ small }) => {
     await using server = await startInProcess(small, options);
     const target = change(await targetFor(server, 'full'));
@@ -74,7 +69,6 @@ for (const [what, change, options, words] of [
     const told = lines.filter((line) => line.startsWith('but ')).map((line) => line.slice(9));
     expect(told).toEqual(words ? [expect.stringMatching(words)] : []);
   });
-}
 
 test('says that a tenant without screenings exercises nothing', async ({ small }) => {
   await using server = await startInProcess(small, {});

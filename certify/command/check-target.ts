@@ -1,5 +1,8 @@
-/** `--check-target`: compares a token and a few pages with the target file. */
-import { Untested, unlessUntested } from '../../engine/errors.ts';
+/** The target file: `--init` writes an example, `--check-target` compares it with a token and a few pages. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { Untested, UsageError, unlessUntested } from '../../engine/errors.ts';
+import { commandLine, PACKAGE_FOLDER } from '../../engine/package.ts';
 import { readToken, whyNoToken } from '../../engine/client/token.ts';
 import { sameBase } from '../../engine/checks/token.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
@@ -49,10 +52,7 @@ const PAGES_WITHOUT_DATASET = 3;
 const PAGE_SIZE = 100;
 
 /** Fetches the first pages of the window, of the range of the dataset, or of decades. */
-async function firstPages(
-  kit: Kit,
-  tenantId: string,
-): Promise<{ readonly pages: readonly Exchange[]; readonly hasEnd: boolean }> {
+async function firstPages(kit: Kit, tenantId: string) {
   const { window, dataset } = kit.target;
   const times = (dataset ?? [])
     .map(({ testTime }) => instant(testTime))
@@ -111,10 +111,7 @@ function countsOf({ window, dataset }: Target, pages: readonly Exchange[], hasEn
 }
 
 /** Returns the lines to print, and whether a token and a page were received. */
-export async function checkTarget(
-  target: Target,
-  options: Partial<KitOptions>,
-): Promise<{ readonly lines: readonly string[]; readonly usable: boolean }> {
+export async function checkTarget(target: Target, options: Partial<KitOptions>) {
   await using kit = new Kit(target, kitOptions(options));
   const lines: string[] = [];
   let usable = false;
@@ -150,4 +147,28 @@ export async function checkTarget(
   for (const name of CLASSES) lines.push(`${name.padEnd(13)} ${lacks[name] ?? otherwise}`);
   const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
   return { lines: lines.map((line) => visible(redact(line))), usable };
+}
+
+// -- --init: an example with comments to fill in ---------------------------------------------------
+
+/** Returns the next steps as text to print. Throws a UsageError if the file exists. */
+export async function init(path: string, shown: string): Promise<string> {
+  const text = await readFile(new URL('example.target.json', import.meta.url), 'utf8');
+  const schema = relative(dirname(path), join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json'));
+  const url = schema.replaceAll('\\', '/').replace(/^(?!\.)/, './');
+  const content = text.replace(/(?<="\$schema": ).*(?=,)/, () => JSON.stringify(url));
+  await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      error.code === 'EEXIST'
+        ? `--init: ${shown} already exists and was not changed`
+        : `--init: can't write ${shown} (${error.code ?? error.message})`,
+    );
+  });
+  const secrets = [...content.matchAll(/: "\$\{(\w+)\}"/g)].map(([, name]) => name);
+  return [
+    `${shown} written: fill in the addresses and clients, remove what you do not have.`,
+    `Set ${secrets.join(' and ')} in the environment, then:`,
+    `  ${commandLine('certify', `--target ${shown} --check-target`)}`,
+    '',
+  ].join('\n');
 }

@@ -15,13 +15,12 @@ test('no two tests have the same title', () => {
 
 test('--list prints one line for every requirement', () => {
   const lines = list().split('\n');
-  for (const { id, level, title } of REQUIREMENTS) {
+  for (const { id, level, title } of REQUIREMENTS)
     expect(
       lines.filter(
         (line) => line.trim().startsWith(`${id} `) && line.includes(level) && line.endsWith(title),
       ),
     ).toHaveLength(1);
-  }
 });
 
 test('--explain lists the tests of every requirement, within the given width', () => {

@@ -29,10 +29,7 @@ const NEEDS: Readonly<Record<RequirementClass, string>> = {
   events: "events: a capture of primary's event queue",
 };
 
-/**
- * Describes a requirement (title, class, tests, where to look) or a known kind of mistake (what it is, why it
- * happens, how to fix it). Throws a UsageError.
- */
+/** Describes a requirement or a known kind of mistake. Throws a UsageError. */
 export function explain(name: string, columns = 80): string {
   const part = (label: string, lines: readonly string[]): string[] =>
     lines.map((line, index) => `  ${(index ? '' : label).padEnd(10)}${line}`);

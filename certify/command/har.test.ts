@@ -17,7 +17,6 @@ interface Entry {
   readonly response: { readonly content: { readonly text: string } };
 }
 
-/** Writes a HAR file with these entries, and reads it. */
 async function reread(entries: readonly object[]): Promise<Recording> {
   const file = test.info().outputPath('run.har');
   await writeFile(file, harText(entries));

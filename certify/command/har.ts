@@ -117,10 +117,7 @@ export interface Recording {
   readonly exchanges: readonly Exchange[];
 }
 
-/**
- * Reads the exchanges with the service from a HAR file and skips other traffic. `addresses` selects the service if
- * the file contains several. Throws a UsageError.
- */
+/** Reads the exchanges with the service; `addresses` selects it if the file has several. Throws a UsageError. */
 export async function readHar(
   path: string,
   addresses: { readonly baseUrl?: string; readonly authUrl?: string } = {},
@@ -214,10 +211,7 @@ const NOT_FROM_RECORDS: ReadonlySet<RequirementId> = new Set<RequirementId>([
   '7.2-no-unprovoked-5xx',
 ]);
 
-/**
- * Leaves out what a live run does not judge: a failure of a request that was served later, and what a guard may have
- * refused. A recording cannot be asked again.
- */
+/** Leaves out failures of requests that were served later, and what a guard may have refused, as a live run does. */
 function judgedAsLive(exchanges: readonly Exchange[]): (exchange: Exchange) => boolean {
   const served = exchanges.filter(({ status }) => status >= 200 && status < 300);
   const lastServed = new Map(served.map(({ request, seq }) => [request.url, seq]));

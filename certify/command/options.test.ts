@@ -26,13 +26,12 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['surplus', /"surplus" belongs to no flag; write flags like this: npm run certify -- --target target.json/],
 ];
 
-for (const [argv, words] of mistakes) {
+for (const [argv, words] of mistakes)
   test(`${argv} is rejected with one line`, () => {
     const parse = (): unknown => parseOptions(argv.split(' '), env);
     expect(parse).toThrow(words);
     expect(parse).not.toThrow(/\n/);
   });
-}
 
 test('rejects flags that npm kept because no -- precedes them', () => {
   const npm = { ...env, npm_lifecycle_event: 'certify', npm_config_target: 'acme.json' };

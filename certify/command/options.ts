@@ -10,12 +10,8 @@ import {
   wholeNumber,
 } from '../../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../../engine/run/state/context.ts';
-import {
-  CLASSES,
-  REQUIREMENTS,
-  type RequirementClass,
-  type RequirementId,
-} from '../../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS } from '../../engine/requirements.ts';
+import type { RequirementClass, RequirementId } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { commandLine, commandName } from '../../engine/package.ts';
 import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
@@ -137,7 +133,6 @@ const parser = command(
   .addHelpText('after', EXIT_HELP);
 for (const flag of FLAGS) parser.addOption(flag);
 
-/** The options as commander returns them. */
 type Flags = Omit<Options, 'require'> & { readonly require?: string };
 
 /** Returns undefined if help was requested and printed. Throws a UsageError. */
@@ -192,11 +187,8 @@ function selection(text: string): RequirementId[] {
   return selectIds(words);
 }
 
-function classes(
-  text: string | undefined,
-  selected: readonly RequirementId[] | undefined,
-): RequirementClass[] {
-  const inReach = REQUIREMENTS.filter(({ id }) => selected?.includes(id) ?? true).map(({ class: of }) => of);
+function classes(text: string | undefined, only: readonly RequirementId[] | undefined): RequirementClass[] {
+  const inReach = REQUIREMENTS.filter(({ id }) => only?.includes(id) ?? true).map(({ class: of }) => of);
   return commaSeparated(text ?? '').map((word) => {
     const found = CLASSES.find((name) => name === word);
     if (!found) throw noSuch('--require', 'class', word, CLASSES);

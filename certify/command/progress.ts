@@ -1,7 +1,7 @@
 /** Shows the progress of a run: one updated line on a terminal, otherwise a line at intervals; and findings once confirmed. */
 import type { WriteStream } from 'node:tty';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
-import { isViolation, type Finding } from '../../engine/run/state/ledger.ts';
+import { isViolation } from '../../engine/run/state/ledger.ts';
 import type { Progress } from '../certify.ts';
 import { clip, oneLine } from '../render/markup.ts';
 import { durationText } from '../render/results.ts';
@@ -10,17 +10,11 @@ const PLAIN_EVERY_MS = 5_000;
 const MOVING_EVERY_MS = 200;
 const LONGEST_FINDING = 200;
 
-interface ShownProgress {
-  readonly tell: (progress: Progress) => void;
-  /** Removes the updated line. */
-  readonly end: () => void;
-}
-
 /** @param redact applied to findings, because they contain text of the server */
 export function showProgress(
   out: Pick<WriteStream, 'write' | 'isTTY' | 'columns'>,
   redact: (text: string) => string = (text) => text,
-): ShownProgress {
+) {
   const moves = Boolean(out.isTTY) && !process.env['CI'];
   const everyMs = moves ? MOVING_EVERY_MS : PLAIN_EVERY_MS;
   let latest: Progress | undefined;
@@ -50,26 +44,23 @@ export function showProgress(
   // Printed within a long check too, so that the run does not seem to hang.
   const again = setInterval(now, everyMs).unref();
   return {
-    tell(progress) {
+    tell(progress: Progress): void {
       latest = progress;
       for (const finding of progress.findings) {
-        if ((isViolation(finding) ? failed : told).has(finding.id)) continue;
-        told.add(finding.id);
-        if (isViolation(finding)) failed.add(finding.id);
-        line(findingLine(finding, redact));
+        const { id, mismatch } = finding;
+        const isFailure = isViolation(finding);
+        if ((isFailure ? failed : told).has(id)) continue;
+        told.add(id);
+        if (isFailure) failed.add(id);
+        const words = clip(oneLine(redact(sayMismatch(mismatch))), LONGEST_FINDING);
+        line(`${isFailure ? '✗' : '!'} ${id}  ${words}`);
       }
       if (moves) now();
     },
-    end() {
+    /** Removes the updated line. */
+    end(): void {
       clearInterval(again);
       if (moves) out.write('\r\x1b[K');
     },
   };
-}
-
-/** `✗ 4.2-to-exclusive  expected …, got …` */
-function findingLine(finding: Finding, redact: (text: string) => string): string {
-  const mark = isViolation(finding) ? '✗' : '!';
-  const words = redact(sayMismatch(finding.mismatch));
-  return `${mark} ${finding.id}  ${clip(oneLine(words), LONGEST_FINDING)}`;
 }

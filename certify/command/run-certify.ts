@@ -8,18 +8,11 @@ import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/
 import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
-import {
-  changesSince,
-  exitOnNew,
-  readBaseline,
-  readKnownFailures,
-  statesOf,
-  type Baseline,
-} from '../report/changes.ts';
-import { checkTarget } from './check-target.ts';
+import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from '../report/changes.ts';
+import type { Baseline } from '../report/changes.ts';
+import { checkTarget, init } from './check-target.ts';
 import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
-import { init } from './init.ts';
 import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
 import { startReference, type RunningReference } from '../reference.ts';
@@ -56,13 +49,10 @@ export async function run(options: Options, io: Io): Promise<number> {
 }
 
 /** Prints which database it uses. */
-async function startedReference(
-  runs: number | undefined,
-  output: NodeJS.WriteStream,
-): Promise<RunningReference> {
+async function startedReference(runs: number | undefined, out: NodeJS.WriteStream) {
   try {
     return await startReference(runs, (line) => {
-      if (line.includes('database: ')) output.write(`${line.replace('database: ', '')}\n`);
+      if (line.includes('database: ')) out.write(`${line.replace('database: ', '')}\n`);
     });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -14,10 +14,7 @@ interface Watched {
 /** An editor writes a file in several steps, and a server takes a moment to restart. */
 const SETTLED_MS = 500;
 
-/**
- * Yields the reason for each further run; what happens during a run causes one more. Ends with the key q, a line `q`,
- * or the signal.
- */
+/** The reason for each further run; changes during a run cause one. Ends with the key q, a line `q`, or the signal. */
 export async function* reasons({ files, folders, input, signal }: Watched): AsyncGenerator<string> {
   let why: string | undefined;
   let over = signal.aborted;

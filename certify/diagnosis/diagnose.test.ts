@@ -1,18 +1,11 @@
-/**
- * Failures with one cause form one group, independent mistakes separate groups, and each cause names likely mistakes.
- * certify/proof/faults.test.ts holds the first cause of every fault, and the kind of mistake of some.
- */
+/** Failures with one cause form one group. certify/proof/faults.test.ts holds the first cause of every fault. */
 import { expect, test } from '@playwright/test';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report/report.ts';
 import { diagnose } from './diagnose.ts';
 import { MISTAKES } from './mistakes/all.ts';
 
-interface Shown {
-  readonly request?: string;
-  readonly sameAs?: string;
-  readonly response?: string;
-}
+type Shown = Partial<Readonly<Record<'request' | 'sameAs' | 'response', string>>>;
 
 const failed = (
   id: RequirementId,
@@ -67,9 +60,7 @@ for (const [title, results, expected] of [
       failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
         request: PAGE,
       }),
-      failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', {
-        request: PAGE,
-      }),
+      failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', { request: PAGE }),
     ],
     ['2.3-testTime', '4.2-r7-link'],
   ],
@@ -202,11 +193,10 @@ for (const [title, results, expected] of [
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
   ],
-] as const satisfies readonly (readonly [string, readonly RequirementResult[], readonly string[]])[]) {
+] as const satisfies readonly (readonly [string, readonly RequirementResult[], readonly string[]])[])
   test(title, () => {
     expect(causes(...results).sort()).toEqual([...expected].sort());
   });
-}
 
 for (const [title, result, ...names] of [
   [
@@ -263,13 +253,12 @@ for (const [title, result, ...names] of [
     'errors do not carry the documented code',
     'a gateway before the service refuses the request',
   ],
-] as const) {
+] as const)
   test(`names the kind of mistake of ${title}`, () => {
     const [cause] = diagnose([result]);
     expect(cause!.behavesLike.slice(0, names.length).map(({ name }) => name)).toEqual(names);
     expect(cause!.behavesLike[0]!.remedy).toMatch(/\S\n\S/);
   });
-}
 
 test('every requirement has a kind of mistake, and no kind names another requirement', () => {
   const broken = new Set(MISTAKES.flatMap(({ breaks }) => breaks.split(' ')));

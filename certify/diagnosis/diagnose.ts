@@ -1,13 +1,10 @@
-/**
- * Groups failures by cause: a failure that follows from no other is a cause, listed with its consequences and the
- * mistakes that most often break its requirement.
- */
+/** Groups failures by cause, each with its consequences and the mistakes that most often break its requirement. */
+import { requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import type { Diagnosis, RequirementResult } from '../report/report.ts';
-import { evidenceOf, isOfMember, type Evidence } from './features.ts';
+import { evidenceOf, isOfMember, WANTED, type Evidence, type Features } from './features.ts';
 import { areOne, followsFrom } from './follows.ts';
 import { kindsOf } from './mistakes/all.ts';
-import { isRecommended, rootFirst } from './root.ts';
 
 const MOST_MISTAKES = 3;
 
@@ -26,11 +23,7 @@ export function diagnose(results: readonly RequirementResult[]): Diagnosis[] {
   });
 }
 
-function diagnosisOf(
-  findings: string[],
-  evidence: Evidence,
-  results: readonly RequirementResult[],
-): Diagnosis {
+function diagnosisOf(findings: string[], evidence: Evidence, results: readonly RequirementResult[]) {
   const root = findings[0]!;
   const behavesLike = kindsOf(root, evidence.get(root)!)
     .slice(0, MOST_MISTAKES)
@@ -79,3 +72,40 @@ const weightOf = (findings: readonly string[], evidence: Evidence): number =>
   findings.length +
   (findings.some((id) => isOfMember(evidence.get(id)!)) ? 100 : 0) -
   (findings.every(isRecommended) ? 1000 : 0);
+
+// -- the root: the requirement that a mistake breaks most directly ----------------------------------
+
+/** Sorts a group: the requirement that matches the received answer best first, a SHOULD that explains no MUST last. */
+function rootFirst(part: Evidence): string[] {
+  const group = [...part.keys()];
+  const weight = (id: string): number => {
+    const others = group.filter((other) => other !== id);
+    const follows = others.some((other) => followsFrom(id, other, part));
+    const explains = others.some((other) => followsFrom(other, id, part));
+    const isLast = isRecommended(id) && !explains;
+    return matchScore(id, part.get(id)!) - (follows ? 2 : 0) - (isLast ? 10 : 0);
+  };
+  const weights = new Map(group.map((id) => [id, weight(id)]));
+  return group.sort((a, b) => weights.get(b)! - weights.get(a)!);
+}
+
+const isRecommended = (id: string): boolean => requirement(id as RequirementId).level === 'SHOULD';
+
+/** The requirements whose valid requests each code would reject. */
+const ABOUT = {
+  'code invalid_time_range': /^4\.2-(from-|to-|window|offsets|fractions|lowercase|r[12]-)/,
+  'code page_size_out_of_range': /^4\.2-pageSize/,
+  'code invalid_request': /^4\.2-from_id/,
+};
+
+function matchScore(id: string, features: Features): number {
+  const all = [...features];
+  const code = id.replace(/^7\.\d-/, '');
+  const isAbout = Object.entries(ABOUT).some(([one, about]) => features.has(one) && about.test(id));
+  if (code === id) return isAbout ? 1 : 0;
+  const wants = (words: string): boolean => all.some((one) => one.startsWith(WANTED) && one.includes(words));
+  // Rejected as required, except for the status or the code.
+  const isNearly = all.some((one) => one.endsWith(', the status that is wanted') || one === `code ${code}`);
+  // A framework's error belongs to the requirement of that error rather than to that of the request.
+  return (isNearly && wants(code) ? 1 : 0) + (features.has('no documented code') ? 0.25 : 0);
+}

@@ -1,7 +1,4 @@
-/**
- * Describes a failure by features: which part of the answer is wrong, and how.
- * Numbers, times and addresses are removed, so that the same mistake has the same features on any target.
- */
+/** Describes a failure by features without numbers, times and addresses: a mistake has the same ones on any target. */
 import { CODES as DOCUMENTED } from '../../engine/checks/errors.ts';
 import { cutInstant, parseInstant, sameInstant, type Instant } from '../../engine/data/instant.ts';
 import { parseQuery, type ParsedQuery } from '../../engine/client/page.ts';
@@ -125,16 +122,8 @@ function timeFeatures(received: string, expected: string, request: string): stri
   if (isSameMilli(one, other)) return [BELOW_A_MILLISECOND];
   const [wanted = '', came = ''] = [expected, received].map((text) => text.match(TIME)?.[0]);
   const [a, b] = [parseInstant(wanted), parseInstant(came)];
-  const isMember = MEMBERS.test(received);
-  if (
-    isMember &&
-    a &&
-    b &&
-    !sameInstant(a, b) &&
-    a.seconds === b.seconds &&
-    b.fraction.startsWith(a.fraction)
-  )
-    return [FINER];
+  const isInSecond = a && b && !sameInstant(a, b) && a.seconds === b.seconds;
+  if (isInSecond && b.fraction.startsWith(a.fraction) && MEMBERS.test(received)) return [FINER];
   const query = queryOf(request);
   const cursor = query?.fromId === undefined ? undefined : query.from;
   if (a && cursor && sameInstant(a, cursor) && !(b && sameInstant(a, b)))
@@ -205,7 +194,6 @@ function bodyFeatures(response: string): string[] {
     : [];
 }
 
-/** Where a walk breaks. */
 function pictureFeatures({ pages, between }: WalkPicture): string[] {
   const items = pages.flatMap((page) => page.items);
   const marked = [...between, ...items].find(({ mark }) => mark);

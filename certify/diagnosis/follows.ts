@@ -40,11 +40,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^7\.1-invalid_scope$/, has: SERVED, follow: /^2\.[12]-scope$/, shows: /^got: scope: "/ },
   { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
   // The path of a tenant that has no id.
-  {
-    cause: /^2\.2-tenant_id$/,
-    has: /^got: tenant_id: (?!"?UUID)/,
-    follow: /^(5-one-tenant|4\.2-success)$/,
-  },
+  { cause: /^2\.2-tenant_id$/, has: /^got: tenant_id: (?!"?UUID)/, follow: /^(5-one-tenant|4\.2-success)$/ },
   // An answer of another type, such as HTML, has no members.
   { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
   { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },
@@ -73,7 +69,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   {
     cause: /^4\.2-r4-order$/,
     follow: RETURNED,
-    has: /^misplaced: (within a page|inside a tie)/,
+    has: /^misplaced: (within|inside)/,
     except: IS_FINER,
   },
   // Where testTime is shown with fewer digits than count, it is in no window and order that it seems to be in.
@@ -260,10 +256,7 @@ function kindOf(id: string, wanted: string): string[] {
   if (/: #( without items)?$/.test(wanted)) return ['valid'];
   return [wanted];
 }
-/**
- * If valid requests are rejected alike under exactly one other requirement, that one is the cause; under several, it
- * is 4.2-success.
- */
+/** Valid requests that are rejected alike under one other requirement follow from it; under several, from 4.2-success. */
 function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
   const refusal = refusalOfValid(evidence.get('4.2-success') ?? new Set());
   if (!refusal) return false;

@@ -74,15 +74,8 @@ test('works as its README says after installation from the tarball', FULL, async
   await writeFile(join(directory, 'last.json'), text);
   await command('certify', ...certify, '--baseline', 'last.json', '--fail-on', 'new');
   await command('certify', ...certify, '--history', 'history', '--fail-on', 'new');
-  await command(
-    'dataset',
-    '--tenant',
-    server.target().clients.primary.tenantId,
-    '--count',
-    '5',
-    '--seed',
-    '1',
-  );
+  const { tenantId } = server.target().clients.primary;
+  await command('dataset', '--tenant', tenantId, '--count', '5', '--seed', '1');
   await command('certify-client', '--list');
   expect(await command('reference-server', '--list-faults')).toContain('to compared with <=');
   for (const name of ['certify', 'certify-client', 'keys', 'verify', 'dataset', 'reference-server'])

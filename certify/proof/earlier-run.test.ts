@@ -33,13 +33,7 @@ const newKey = (): string =>
   );
 
 const AGED_SECONDS = 40 * 60;
-const IDS: RequirementId[] = [
-  '5-valid-token',
-  '4.2-repeatable',
-  '2.3-id-stable',
-  '4.2-window',
-  '4.2-from_id',
-];
+const IDS = ['5-valid-token', '4.2-repeatable', '2.3-id-stable', '4.2-window', '4.2-from_id'] as const;
 
 /** Answers requests with tokens that another process minted with an empty page. */
 function onlyOwnTokens(): ServerOptions {
@@ -164,34 +158,27 @@ for (const [what, expected, server] of [
       expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*, 3[5-7]\d\d s after its exp/);
   });
 
-  test(
-    `waits for the exp of its own token beside a supplied one: ${what}`,
-    byTurns(what, 2),
-    async ({ small }) => {
-      const options = { ...server, tokenLifetimeSeconds: 2 };
-      const report = await certifyServer(small, options, 'full', {
-        only: ['5-expired'],
-        waitForExpiry: true,
-      });
-      const { status, failures } = resultOf(report, '5-expired');
-      expect(status).toBe(expected);
-      if (expected === 'fail')
-        expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*after its exp/);
-    },
-  );
+  test(`awaits its own token’s exp beside a supplied one: ${what}`, byTurns(what, 2), async ({ small }) => {
+    const options = { ...server, tokenLifetimeSeconds: 2 };
+    const report = await certifyServer(small, options, 'full', {
+      only: ['5-expired'],
+      waitForExpiry: true,
+    });
+    const { status, failures } = resultOf(report, '5-expired');
+    expect(status).toBe(expected);
+    if (expected === 'fail') expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*after its exp/);
+  });
 }
 
-for (const [what, id, words, server] of FAULTS) {
+for (const [what, id, words, server] of FAULTS)
   test(what, byTurns(what, 6), async ({ small }) => {
     const { reports } = await twice(small, server);
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(resultOf(reports[1]!, id).failures[0]?.message).toMatch(words);
   });
-}
 
 const withCursor = (process: string): ServerOptions => nextQuery((query) => query.set('cursor', process));
 
-/** Answers cursors of another process in its own way. */
 const ownCursors = (otherwise: () => ServiceAnswer): ServerOptions =>
   both(
     withCursor('b'),

@@ -23,13 +23,7 @@ const overTls = (server: ReferenceServer, host: string, cert: string) =>
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
 const certified = (target: Target, sections = ['2.1', '4.1', '4.2-success']): Promise<Report> =>
-  certify(target, {
-    seed: 1,
-    runs: 1,
-    timeoutMs: 2_000,
-    clock: fastClock(),
-    only: selectIds(sections),
-  });
+  certify(target, { seed: 1, runs: 1, timeoutMs: 2_000, clock: fastClock(), only: selectIds(sections) });
 
 function leavesItIncomplete(report: Report, words: RegExp): void {
   expect(report.verdict).toBe('incomplete');
@@ -43,7 +37,7 @@ for (const [name, cert, host, trusted, words] of [
   ['a self-signed certificate', SELF_SIGNED, 'localhost', false, /not trusted.*`ca`.*NODE_EXTRA_CA_CERTS/],
   ['an expired certificate', EXPIRED, 'localhost', true, /has expired.*NODE_EXTRA_CA_CERTS/],
   ['a certificate of another name', SELF_SIGNED, '127.0.0.1', true, /another name/],
-] as const) {
+] as const)
   test(name, async ({ server }) => {
     await using tls = await overTls(server, host, cert);
     const target = { ...(await targetFor(server, 'bare')), baseUrl: tls.origin, authUrl: tls.origin };
@@ -51,12 +45,11 @@ for (const [name, cert, host, trusted, words] of [
     if (words) leavesItIncomplete(report, words);
     else expect(report.verdict).toBe('conformant');
   });
-}
 
 for (const [member, status] of [
   ['baseUrl', 308],
   ['authUrl', 307],
-] as const) {
+] as const)
   test(`reports a ${member} that answers ${status}`, async ({ server }) => {
     const { origin } = new URL(server.baseUrl);
     await using moved = await listen();
@@ -65,7 +58,6 @@ for (const [member, status] of [
     const words = new RegExp(`redirects \\(${status}\\) to ${origin}; name that as ${member}`);
     leavesItIncomplete(await certified(target), words);
   });
-}
 
 for (const status of [502, 521])
   test(`reports a gateway that answers ${status} to everything`, async ({ small }) => {
@@ -196,7 +188,7 @@ test('uses no proxy for NO_PROXY and loopback addresses', async ({ server }) => 
 for (const [instead, words] of [
   ['407 Proxy Authentication Required', /the proxy answered 407.*by the proxy 127/],
   ['', /does not answer within 2 s.*by the proxy 127/],
-] as const) {
+] as const)
   for (const scheme of ['http', 'https']) {
     const title = `a proxy that says “${instead}” to ${scheme}`;
     test(title, byTurns(title), async ({ server }) => {
@@ -209,7 +201,6 @@ for (const [instead, words] of [
       expect(report.summary).not.toContain('a:b');
     });
   }
-}
 
 test('what bcrypt and Nimbus accept by default is observed, not judged', async ({ small }) => {
   const lenient = both(

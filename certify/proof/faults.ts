@@ -17,18 +17,12 @@ import type { Variant } from '../../reference-server/variants/variant.ts';
 /** For a whole run: over items of 260 kB it takes three minutes on an idle machine. */
 export const LIMIT_MS = 900_000;
 
-/**
- * full: a complete target file. filled: also a command that fills the scratch tenant, which needs the database. bare:
- * addresses and the credentials of primary.
- */
+/** full: a complete target file. filled: also a command that fills the scratch tenant. bare: addresses and primary. */
 export type Mode = 'full' | 'filled' | 'bare';
 
 export const modesOf = ({ bare }: Fault): readonly Mode[] => (bare === false ? ['full'] : ['full', 'bare']);
 
-/**
- * The target for a server. Without fault commands, because they would act on the test process itself; ingest runs in
- * this process, because a command would be slow.
- */
+/** Without fault commands, which would act on the test process; ingest runs in this process, which is faster. */
 export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Target> {
   const { baseUrl, authUrl, name, clients, ca, ...supplied } = server.target();
   const addresses = { name, baseUrl, authUrl, ...(ca ? { ca } : {}) };
@@ -61,7 +55,6 @@ export function fastClock(): Clock {
 }
 
 interface ProofOptions extends CertifyOptions {
-  /** Alters the target of this mode. */
   readonly change?: ((target: Target) => Target) | undefined;
   /** Default: in process. */
   readonly stack?: Stack;
@@ -113,12 +106,6 @@ export function selectionOf(fault: Fault): RequirementId[] {
   return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
 }
 
-/** Shortens polling: data on these servers appears immediately or never. */
-const POLLING_SCALE = 0.1;
-
-/** Minimal counterexamples are tested elsewhere; shrinking here would take most of the time. */
-const SHRINK = { requests: 40 };
-
 /** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */
 export async function certifyFault(
   world: World,
@@ -136,8 +123,10 @@ export async function certifyFault(
     stack,
     only,
     runs: 2,
-    shrink: SHRINK,
-    pollingScale: POLLING_SCALE,
+    // Minimal counterexamples are tested elsewhere; shrinking here would take most of the time.
+    shrink: { requests: 40 },
+    // Data on these servers appears immediately or never.
+    pollingScale: 0.1,
     signal: proved.signal,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
@@ -148,9 +137,7 @@ export async function certifyFault(
 
 /** The differences between the verdict on a fault and the expected one; empty if there are none. */
 export function verdictErrors(fault: Fault, report: Report): string[] {
-  const results = new Map<string, RequirementResult>(
-    report.requirements.map((result) => [result.id, result]),
-  );
+  const results = new Map<string, RequirementResult>(report.requirements.map((one) => [one.id, one]));
   const own = tripped(fault);
   const missed = own.flatMap((id) => {
     const { status, failures, reason = '' } = results.get(id)!;
@@ -178,12 +165,7 @@ export function verdictErrors(fault: Fault, report: Report): string[] {
 
 // -- variants -----------------------------------------------------------------------------------------
 
-export const certifyVariant = (
-  world: World,
-  variant: Variant,
-  mode: Mode,
-  options: ProofOptions,
-): Promise<Report> =>
+export const certifyVariant = (world: World, variant: Variant, mode: Mode, options: ProofOptions) =>
   certifyServer(world, variant.server, mode, {
     ...options,
     change(target) {

@@ -34,9 +34,7 @@ interface JsonSuite {
 }
 
 /** The requirements that Playwright's tests found broken, and the number of failed tests, per project. */
-async function underPlaywright(
-  targets: readonly HostedTarget[],
-): Promise<Map<string, { readonly ids: Set<string>; red: number }>> {
+async function underPlaywright(targets: readonly HostedTarget[]) {
   const cli = createRequire(import.meta.url).resolve('@playwright/test/cli');
   const config = join(ROOT, 'certify/proof/hosts.config.ts');
   const env = { ...process.env, CI: '', SEED: String(SEED) };
@@ -66,10 +64,7 @@ async function underPlaywright(
 /** By the time of the second host, the expired token of the target file is older than that. */
 const TRANSIENT = 'accepts tokens for twenty minutes after exp';
 
-/**
- * Faults that need nothing but the server, and appear in every run. Both hosts use one server, so it must not keep what
- * the first one writes.
- */
+/** They need nothing but a server, which both hosts use: it must not keep what the first one writes. */
 const comparable = (fault: Fault): boolean =>
   !fault.target &&
   !fault.large &&
@@ -77,68 +72,64 @@ const comparable = (fault: Fault): boolean =>
   !tripped(fault).includes('1-read-only') &&
   fault.name !== TRANSIENT;
 
-test(
-  `both hosts find the same on ${DRAWN} faults, and a closed port is red in both`,
-  FULL,
-  async ({ small }) => {
-    test.setTimeout(1_200_000);
-    const draw = (faults: readonly Fault[], count: number): Fault[] =>
-      fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
-        numRuns: 1,
-        seed: SEED,
-      })[0]!;
-    const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
-    const faults = FAULTS.filter(comparable);
-    const drawn = [
-      ...faults.filter(({ name }) => name === FOUND_EARLY),
-      ...draw(faults.filter(walked), WALKED),
-      ...draw(
-        faults.filter((fault) => !walked(fault) && fault.name !== FOUND_EARLY),
-        DRAWN - WALKED - 1,
-      ),
-    ];
-    const directory = test.info().outputPath();
-    const servers: AsyncDisposable[] = [];
-    try {
-      const hosted: HostedTarget[] = [];
-      const byCertify = new Map<string, string[]>();
-      for (const [index, fault] of drawn.entries()) {
-        const server = await startServer(small.database, small.provisioned, fault.server);
-        servers.push(server);
-        const file = join(directory, `target-${index}.json`);
-        const { fault: _, ingest: __, ...said } = server.target();
-        await writeFile(file, JSON.stringify(said));
-        const own = tripped(fault);
-        hosted.push({
-          name: fault.name,
-          file,
-          grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
-        });
-        const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
-        const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
-        byCertify.set(fault.name, broken.map(({ id }) => id).sort());
-      }
-      const closed = join(directory, 'closed.json');
-      const client = { clientId: 'nobody', clientSecret: 'of nobody' };
-      const nowhere = 'http://127.0.0.1:1';
-      await writeFile(
-        closed,
-        JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
-      );
-      hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
-
-      const found = await underPlaywright(hosted);
-      const byPlaywright = new Map(
-        drawn.map((fault) => {
-          const own: readonly string[] = tripped(fault);
-          return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
-        }),
-      );
-      expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
-      expect(found.get('closed port')!.red).toBeGreaterThan(0);
-      expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
-    } finally {
-      for (const server of servers) await server[Symbol.asyncDispose]();
+test(`both hosts find the same on ${DRAWN} faults; a closed port is red in both`, FULL, async ({ small }) => {
+  test.setTimeout(1_200_000);
+  const draw = (faults: readonly Fault[], count: number): Fault[] =>
+    fc.sample(fc.shuffledSubarray([...faults], { minLength: count, maxLength: count }), {
+      numRuns: 1,
+      seed: SEED,
+    })[0]!;
+  const walked = (fault: Fault): boolean => tripped(fault).some(needsWalks);
+  const faults = FAULTS.filter(comparable);
+  const drawn = [
+    ...faults.filter(({ name }) => name === FOUND_EARLY),
+    ...draw(faults.filter(walked), WALKED),
+    ...draw(
+      faults.filter((fault) => !walked(fault) && fault.name !== FOUND_EARLY),
+      DRAWN - WALKED - 1,
+    ),
+  ];
+  const directory = test.info().outputPath();
+  const servers: AsyncDisposable[] = [];
+  try {
+    const hosted: HostedTarget[] = [];
+    const byCertify = new Map<string, string[]>();
+    for (const [index, fault] of drawn.entries()) {
+      const server = await startServer(small.database, small.provisioned, fault.server);
+      servers.push(server);
+      const file = join(directory, `target-${index}.json`);
+      const { fault: _, ingest: __, ...said } = server.target();
+      await writeFile(file, JSON.stringify(said));
+      const own = tripped(fault);
+      hosted.push({
+        name: fault.name,
+        file,
+        grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
+      });
+      const report = await certify(await loadTarget(file), { checks: SPECS, only: own, seed: SEED });
+      const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
+      byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }
-  },
-);
+    const closed = join(directory, 'closed.json');
+    const client = { clientId: 'nobody', clientSecret: 'of nobody' };
+    const nowhere = 'http://127.0.0.1:1';
+    await writeFile(
+      closed,
+      JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
+    );
+    hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
+
+    const found = await underPlaywright(hosted);
+    const byPlaywright = new Map(
+      drawn.map((fault) => {
+        const own: readonly string[] = tripped(fault);
+        return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
+      }),
+    );
+    expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
+    expect(found.get('closed port')!.red).toBeGreaterThan(0);
+    expect((await certify(await loadTarget(closed), { only: ['4.2-window'] })).verdict).toBe('incomplete');
+  } finally {
+    for (const server of servers) await server[Symbol.asyncDispose]();
+  }
+});

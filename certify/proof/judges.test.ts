@@ -1,7 +1,4 @@
-/**
- * Mutation test of the judges: without any one of them, a fault passes or fails with other words. A judge that is not
- * missed lacks a fault or is unnecessary. The laws have their own faults in law-faults.ts.
- */
+/** Mutation test of the judges: without any one of them, a fault passes or fails with other words (laws: law-faults.ts). */
 import { expect } from '@playwright/test';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -17,12 +14,6 @@ import type { Judge, Mismatch, Observer } from '../../engine/checks/mismatch.ts'
 
 test.describe.configure({ mode: 'parallel' });
 
-interface Sighting {
-  readonly fault: Fault;
-  readonly mode: Mode;
-  readonly witnesses: number;
-}
-
 for (const { id } of REQUIREMENTS) {
   const faults = FAULTS.filter((fault) => tripped(fault).includes(id));
   test(`${id}: every judge is needed to find some fault`, FULL, async ({ small, large }) => {
@@ -36,7 +27,7 @@ for (const { id } of REQUIREMENTS) {
     };
     const open = new Set<Site>();
     const noticed = new Set<Site>();
-    const sightings = new Map<Site, Sighting[]>();
+    const sightings = new Map<Site, { fault: Fault; mode: Mode; witnesses: number }[]>();
     const own = (sites: ReadonlySet<Site>): Site[] => [...sites].filter((site) => site.startsWith(`${id} `));
     const record = async (fault: Fault, mode: Mode): Promise<void> => {
       judges.clear();
@@ -91,10 +82,7 @@ class Judges {
     this.mismatched.clear();
   }
 
-  /**
-   * A check of a spec shows the reader what a requirement means. Observers, laws and combinations may find the same
-   * faults and more, so the check is disabled together with them, and each of them alone.
-   */
+  /** A spec's check shows what a requirement means; wider judges may find the same, so they are disabled with it, and alone. */
   private isDisabled(site: Site): boolean {
     return site === this.disabled || (!!this.disabled && !isWide(this.disabled) && isWide(site));
   }

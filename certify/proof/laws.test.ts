@@ -84,18 +84,11 @@ test.describe('finds', () => {
 
 // -- minimal counterexamples -----------------------------------------------------------------------
 
-interface Minimal {
-  readonly fault: string;
-  readonly pageSize: number;
-  /** Up to five screenings share an instant, and no window is narrower. */
-  readonly itemsAtMost: number;
-  readonly words: RegExp;
-}
-
-const MINIMAL: readonly Minimal[] = [
+const MINIMAL = [
   {
     fault: 'the cursor is the testTime alone, compared with >',
     pageSize: 1,
+    // Up to five screenings share an instant, and no window is narrower.
     itemsAtMost: 5,
     words: /^item \d+ at .* is missing (after item \d+|at the beginning)/,
   },
@@ -144,7 +137,7 @@ test.describe('shrinks to a minimal counterexample', () => {
     expect(client.requests).toBe(600);
   });
 
-  for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL) {
+  for (const { fault: name, pageSize, itemsAtMost, words } of MINIMAL)
     test(`${name}: page size ${pageSize}, at most ${itemsAtMost} items`, byTurns(name), async ({ small }) => {
       const shown = await counterexample(
         small,
@@ -159,23 +152,18 @@ test.describe('shrinks to a minimal counterexample', () => {
       expect(shown.script.at(-1)).toMatch(words);
       expect(shown.path).toMatch(/^\d+(:\d+)*$/);
     });
-  }
 
-  test(
-    'an offset of five hours is taken for four: one spelling and the plain one',
-    FULL,
-    async ({ small }) => {
-      const server = faultNamed('reads an offset of five hours as four').server!;
-      const { script } = await counterexample(
-        small,
-        { law: SPELLED, server, mode: 'bare' },
-        { shrink: LONG_SHRINK },
-      );
-      expect(script, script.join('\n')).toHaveLength(3);
-      expect(script[0]).not.toContain('+');
-      expect(script[1]).toMatch(/^and as window .*\+05:00/);
-    },
-  );
+  test('an offset of five hours is read as four: one spelling and the plain one', FULL, async ({ small }) => {
+    const server = faultNamed('reads an offset of five hours as four').server!;
+    const { script } = await counterexample(
+      small,
+      { law: SPELLED, server, mode: 'bare' },
+      { shrink: LONG_SHRINK },
+    );
+    expect(script, script.join('\n')).toHaveLength(3);
+    expect(script[0]).not.toContain('+');
+    expect(script[1]).toMatch(/^and as window .*\+05:00/);
+  });
 
   test('OFFSET paging: a few screenings and one that arrives', FULL, async ({ small }) => {
     // Each case waits for replicas, which this server does not have.

@@ -52,7 +52,7 @@ async function read({ origin }: Address): Promise<Report> {
 
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
-for (const { name, start } of NON_IMPLEMENTATIONS) {
+for (const { name, start } of NON_IMPLEMENTATIONS)
   test(name, byTurns(name, 8), async () => {
     await using server = await start();
     const report = await read(server);
@@ -63,7 +63,6 @@ for (const { name, start } of NON_IMPLEMENTATIONS) {
     for (const text of Object.values(texts)) expect(CONTROL.exec(text)).toBeNull();
     for (const text of [texts.html, texts.junit, texts.summary]) expect(text).not.toContain(SPELL);
   });
-}
 
 for (const [row, mode] of (['full', 'bare'] as const).entries()) {
   test(`always an empty page, ${mode}`, byTurns('always an empty page', 4, row), async ({ small }) => {
@@ -81,12 +80,11 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
     expect(resultOf(report, '4.2-r5-exactly-once').status).toBe('fail');
   });
 
-  for (const how of ['resets', 'hangs', '503', '429'] as const) {
+  for (const how of ['resets', 'hangs', '503', '429'] as const)
     for (const requests of [1, 40, 200]) {
       const title = `${how} after ${requests} requests, ${mode}`;
       test(title, byTurns(title, 8), async ({ small }) => {
         neverGreen(await certified(small, dyingAfter(requests, how), mode));
       });
     }
-  }
 }

@@ -116,10 +116,7 @@ export function sampleReport(outcomes: Outcomes = BROKEN, changes: Partial<Repor
 }
 
 export const conformantReport = (): Report =>
-  sampleReport(
-    {},
-    { verdict: 'conformant', summary: 'Every core requirement passed, and no other MUST failed.' },
-  );
+  sampleReport({}, { verdict: 'conformant', summary: 'Every core MUST holds, and no other is broken.' });
 
 /** An unreachable target: one basis, and everything untested because of it. */
 export function incompleteReport(): Report {

@@ -174,7 +174,7 @@ async function certified(world: World, supply: Supply, ids: string, faulty?: Ser
   return await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
 }
 
-for (const [what, ids, supply, words] of SUPPLIES) {
+for (const [what, ids, supply, words] of SUPPLIES)
   test(what, byTurns(what), async ({ small }) => {
     const report = await certified(small, supply, ids);
     expect(failedOf(report)).toEqual([]);
@@ -182,12 +182,11 @@ for (const [what, ids, supply, words] of SUPPLIES) {
     expect(report.summary).toMatch(words);
     expect(report.summary).not.toContain('\n');
   });
-}
 
 for (const [seconds, verdict] of [
   [240, 'incomplete'],
   [400, 'non-conformant'],
-] as const) {
+] as const)
   test(`an expired token that is accepted ${seconds} s after its exp: ${verdict}`, async ({ small }) => {
     const exp = Math.round(Date.now() / 1000) - seconds;
     const lenient = verifying(
@@ -198,7 +197,6 @@ for (const [seconds, verdict] of [
     expect(report.verdict).toBe(verdict);
     if (verdict === 'incomplete') expect(report.summary).toMatch(/leeway of a verifier may explain/);
   });
-}
 
 // -- screenings that arrive after the dataset was exported, or late after ingest ---------------------
 
@@ -334,10 +332,9 @@ const EITHER: readonly (readonly [what: string, id: RequirementId, supply: Suppl
   ],
 ];
 
-for (const [what, id, supply, words] of EITHER) {
+for (const [what, id, supply, words] of EITHER)
   test(`${what}, or a fault of the target`, byTurns(what), async ({ small }) => {
     const report = await certified(small, supply, id);
     expect(report.verdict).toBe('non-conformant');
     expect(resultOf(report, id).failures[0]!.message).toMatch(words);
   });
-}

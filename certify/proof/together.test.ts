@@ -9,10 +9,7 @@ import { requirement } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
 import { certifyServer, resultOf } from './faults.ts';
 
-/**
- * A typical first version: spellings, dialects, near misses, slow effects, an outage, events. In order of wrapping,
- * innermost first.
- */
+/** A typical first version: spellings, dialects, near misses, slow effects, an outage, events; innermost first. */
 const FIRST_VERSION = [
   'the HMAC key is "password"',
   'verifies the first three parts of a token with more',
@@ -84,16 +81,12 @@ async function certified(world: World, faults: readonly Fault[]): Promise<Report
 }
 
 for (const names of [FIRST_VERSION, SECOND_VERSION])
-  test(
-    `finds nine of ten faults of a version with ${names.length} mistakes in one run`,
-    FULL,
-    async ({ small }) => {
-      test.setTimeout(200_000);
-      const faults = names.map(faultNamed);
-      const missed = faults.flatMap(missedOf(await certified(small, faults)));
-      expect(missed.length, missed.join(', ')).toBeLessThanOrEqual(faults.length / 10);
-    },
-  );
+  test(`finds nine of ten of the ${names.length} faults of a version in one run`, FULL, async ({ small }) => {
+    test.setTimeout(200_000);
+    const faults = names.map(faultNamed);
+    const missed = faults.flatMap(missedOf(await certified(small, faults)));
+    expect(missed.length, missed.join(', ')).toBeLessThanOrEqual(faults.length / 10);
+  });
 
 /** Faults that are typical of a first version; each breaks another requirement. The order is that in which they wrap the server. */
 const OF_A_FRAMEWORK = [

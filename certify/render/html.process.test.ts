@@ -1,14 +1,8 @@
 /** report.html in a browser. */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import {
-  type Browser,
-  type BrowserContextOptions,
-  chromium,
-  expect,
-  type Page,
-  test,
-} from '@playwright/test';
+import { chromium, expect, test } from '@playwright/test';
+import type { Browser, BrowserContextOptions, Page } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
@@ -132,7 +126,7 @@ test('copies a command unchanged', byTurns('copies a', 2), async () => {
 });
 
 test(
-  'is usable without scripts: lists everything, opens failures, shows no dead controls',
+  'without scripts: lists all, opens failures, has no dead controls',
   byTurns('is usable', 2),
   async () => {
     await using opened = await open(sampleReport(), { javaScriptEnabled: false });

@@ -13,15 +13,10 @@ import {
   STATUSES,
   untestedByReason,
   VERDICT,
-  type Cause,
-  type Entry,
-  type Results,
-  type Table,
   number,
-  type EvidenceLine,
-  type Item,
   pastable,
 } from './results.ts';
+import type { Cause, Entry, Results, Table, EvidenceLine, Item } from './results.ts';
 import { page, textOf } from './style.ts';
 
 const LONGEST_TEXT = 2_000;

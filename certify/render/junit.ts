@@ -52,9 +52,6 @@ function testcase(results: Results, item: Item): Markup {
 const verdictCase = ({ summary }: Results): Markup =>
   markup`    <testcase classname="verdict" name="the run is complete" time="0.000"><error type="incomplete" message="${clip(oneLine(summary), 500)}"/></testcase>\n`;
 
-const property = (name: string, value: string): Markup =>
-  markup`      <property name="${name}" value="${value}"/>\n`;
-
 export function junit(results: Results): string {
   const { items, verdict, kit, durationMs } = results;
   const counted = counts(items);
@@ -72,7 +69,10 @@ export function junit(results: Results): string {
   ] as const;
   const rows = properties
     .filter(([, value]) => value !== '')
-    .map(([name, value]) => property(name, clip(oneLine(value), LONGEST_PROPERTY)));
+    .map(
+      ([name, value]) =>
+        markup`      <property name="${name}" value="${clip(oneLine(value), LONGEST_PROPERTY)}"/>\n`,
+    );
   return `${markup`<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="${oneLine(kit.name)}" ${totals}>
   <testsuite name="${clip(oneLine(results.title), 200)}" timestamp="${results.startedAt}" ${totals}>

@@ -14,10 +14,7 @@ export function visible(text: string): string {
 /** The text as one line without invisible characters. */
 export const oneLine = (text: string): string => visible(text).replace(/\s+/g, ' ').trim();
 
-/**
- * Cuts text to `limit` characters and appends how many were cut, if that makes it shorter; report.json has the whole
- * text.
- */
+/** Cuts text to `limit` characters and says how many were cut, if that is shorter; report.json has the whole text. */
 export function clip(text: string, limit: number): string {
   const kept = [...text.slice(0, 2 * limit + 2)].slice(0, limit).join('');
   const clipped = `${kept}… (${(text.length - kept.length).toLocaleString('en-US')} more characters)`;

@@ -10,14 +10,8 @@ import {
   sections,
   several,
   words,
-  type Entry,
-  type EvidenceLine,
-  type Fact,
-  type Item,
-  type Results,
-  type Table,
-  type Cause,
 } from './results.ts';
+import type { Entry, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
@@ -45,7 +39,7 @@ export function resultsOf(report: Report): Results {
       : `of ${report.requirements.length} requirements`,
     facts: facts(report),
     items: selected(report).map((result) => itemOf(report, result)),
-    causes: causesOf(report),
+    causes: report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL)),
     changes: changesText(report),
     tables: tables(report),
     replay: report.replay,
@@ -220,12 +214,7 @@ function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonl
 }
 
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
-function evidence(
-  report: Report,
-  { id, lookAt }: RequirementResult,
-  failure: Failure,
-  index = 0,
-): readonly EvidenceLine[] {
+function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Failure, index = 0) {
   const { request, response, picture, counterexample, count = 1 } = failure;
   const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
   return withoutEmpty([
@@ -248,9 +237,6 @@ function evidence(
 
 /** The number of causes described in full; the others are only named. */
 const IN_FULL = 3;
-
-const causesOf = (report: Report): readonly Cause[] =>
-  report.diagnosis.map((diagnosis, index) => causeOf(report, diagnosis, index < IN_FULL));
 
 function causeOf(
   { requirements }: Report,

@@ -147,9 +147,7 @@ export function countsText(results: readonly { readonly status: Status }[]): str
 export const ofStatus = ({ items }: Pick<Results, 'items'>, status: Status): readonly Item[] =>
   items.filter((item) => item.status === status);
 
-export function sections<T extends { readonly section: string }>(
-  all: readonly T[],
-): readonly { readonly name: string; readonly title: string; readonly items: readonly T[] }[] {
+export function sections<T extends { readonly section: string }>(all: readonly T[]) {
   const names = [...new Set(all.map(({ section }) => section))];
   return names.map((name) => ({
     name,
@@ -158,9 +156,7 @@ export function sections<T extends { readonly section: string }>(
   }));
 }
 
-export function untestedByReason(
-  results: Pick<Results, 'items'>,
-): readonly { readonly reason: string; readonly ids: readonly string[] }[] {
+export function untestedByReason(results: Pick<Results, 'items'>) {
   const idsByReason = new Map<string, string[]>();
   for (const { id, message } of ofStatus(results, 'untested')) {
     const reason = message || 'no reason was given';
@@ -179,17 +175,11 @@ export const withoutEmpty = (lines: readonly EvidenceLine[]): readonly EvidenceL
     .map((line) => ({ ...line, texts: line.texts.filter((text) => text !== '') }))
     .filter(({ texts }) => texts.length > 0);
 
-export const words = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-  label,
-  texts,
-  kind: 'words',
-});
-
-export const commands = (label: string, ...texts: readonly string[]): EvidenceLine => ({
-  label,
-  texts,
-  kind: 'command',
-});
+const lineOf =
+  (kind: EvidenceLine['kind']) =>
+  (label: string, ...texts: readonly string[]): EvidenceLine => ({ label, texts, kind });
+export const words = lineOf('words');
+export const commands = lineOf('command');
 
 /** Expected and received as separate lines; the whole message as `found` if it compares nothing. */
 export const messageLines = ({

@@ -49,10 +49,7 @@ interface Page {
   readonly status?: Status;
 }
 
-/**
- * A complete, self-contained HTML document. Its content security policy blocks all loading and all scripts except the
- * given one, in case escaping ever fails.
- */
+/** A self-contained HTML document; its policy blocks loading and all other scripts, in case escaping ever fails. */
 export function page({ title, body, style = '', script = '', status = 'untested' }: Page): string {
   const sheet = STYLE + style;
   const policy = [

@@ -10,12 +10,9 @@ import {
   SHOWN,
   untestedByReason,
   VERDICT,
-  type Entry,
-  type EvidenceLine,
-  type Item,
-  type Results,
   labelled,
 } from './results.ts';
+import type { Entry, EvidenceLine, Item, Results } from './results.ts';
 
 const MOST_FAILURES = 30;
 const WIDTH = 100;
@@ -40,11 +37,11 @@ const code = (text: string): string => `<code>${inline(text, 500)}</code>`;
 const prose = (text: string): string =>
   clip(oneLine(text), 500)
     .split(/`([^`]+)`/)
-    .map((piece, index) => (index % 2 ? code(piece) : spaced(piece)))
+    // Between code, the space around words is kept.
+    .map((piece, index) =>
+      index % 2 ? code(piece) : piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner)),
+    )
     .join('');
-
-/** Emphasizes words and keeps the space around them. */
-const spaced = (piece: string): string => piece.replace(/\S(?:[^]*\S)?/, (inner) => words(inner));
 
 /** A code block with a fence longer than any in the text. */
 function block(lines: readonly string[]): string {
@@ -120,7 +117,7 @@ export function summary(results: Results): string {
       .map(({ head, rows }) =>
         table(
           head,
-          rows.map((cells) => cells.map((cell) => words(typeof cell === 'string' ? cell : cell[0]))),
+          rows.map((row) => row.map((cell) => words(typeof cell === 'string' ? cell : cell[0]))),
         ),
       ),
     ...brokenSection(results, 'Failed', ofStatus(results, 'fail')),

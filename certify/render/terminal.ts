@@ -12,12 +12,10 @@ import {
   untestedByReason,
   VERDICT,
   words,
-  type Entry,
-  type Item,
-  type Results,
   labelled,
   wrap,
 } from './results.ts';
+import type { Entry, Item, Results } from './results.ts';
 
 interface TerminalOptions {
   /** Width of the terminal in columns: 80 if unknown, and at least 40. */

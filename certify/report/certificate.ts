@@ -1,7 +1,4 @@
-/**
- * A certificate to hand over: an in-toto statement about report.json with the test-result predicate
- * (https://in-toto.io/attestation/test-result/v0.1), signed as a compact JWS.
- */
+/** A certificate to hand over: an in-toto statement (test-result) about report.json, signed as a compact JWS. */
 import { commandLine } from '../../engine/package.ts';
 import { createHash } from 'node:crypto';
 import {
@@ -28,10 +25,6 @@ type Statement = ReturnType<typeof statementOf>;
 
 const sha256 = (octets: string | Uint8Array): string => createHash('sha256').update(octets).digest('hex');
 
-/** A digest of the catalogue: changes with its ids, levels and titles. */
-const catalogueDigest = (): string =>
-  sha256(JSON.stringify(REQUIREMENTS.map(({ id, level, title }) => [id, level, title])));
-
 /** Only a conformant verdict is PASSED. */
 const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: 'WARNED' } as const;
 
@@ -39,6 +32,7 @@ const RESULT = { conformant: 'PASSED', 'non-conformant': 'FAILED', incomplete: '
 export function statementOf(report: Report, reportJson: string | Uint8Array) {
   const ids = (status: string): string[] =>
     report.requirements.filter((result) => result.status === status).map(({ id }) => id);
+  const catalogue = JSON.stringify(REQUIREMENTS.map(({ id, level, title }) => [id, level, title]));
   const { verdict, target, kit, classes, coverage, seed, startedAt, durationMs, selection, declared } =
     report;
   return {
@@ -47,7 +41,7 @@ export function statementOf(report: Report, reportJson: string | Uint8Array) {
     predicateType: PREDICATE,
     predicate: {
       result: RESULT[verdict],
-      configuration: [{ name: 'requirement catalogue', digest: { sha256: catalogueDigest() } }],
+      configuration: [{ name: 'requirement catalogue', digest: { sha256: sha256(catalogue) } }],
       passedTests: ids('pass'),
       warnedTests: ids('warn'),
       failedTests: ids('fail'),

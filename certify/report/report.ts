@@ -138,23 +138,10 @@ export type Changes = DeepReadonly<z.infer<typeof changesSchema>>;
 export type KnownFailure = DeepReadonly<z.infer<typeof knownFailureSchema>>;
 export type Report = DeepReadonly<z.infer<typeof reportSchema>>;
 
-/**
- * Returns the report without secrets. Values fixed by the kit (ids, statuses, classes, titles, hints) are not
- * redacted: a secret that equals a word such as `core` must not make the report unreadable.
- */
+/** Without secrets, except in what the kit fixes (ids, titles …): a secret such as `core` must not make it unreadable. */
 export function redactReport(report: Report, { redact, redactDeep }: Redactor): Report {
-  const {
-    kit,
-    startedAt,
-    verdict,
-    selection,
-    required,
-    classes,
-    requirements,
-    evidence,
-    diagnosis,
-    ...texts
-  } = report;
+  const { kit, startedAt, verdict, selection, required, classes, ...rest } = report;
+  const { requirements, evidence, diagnosis, ...texts } = rest;
   return {
     ...redactDeep(texts, 'fixed'),
     ...{ kit, startedAt, verdict, classes, selection, required },

@@ -26,12 +26,11 @@ const schemaText = (name: string): string => `${JSON.stringify(SCHEMAS[name]!(),
 
 const folder = import.meta.dirname;
 
-for (const name of Object.keys(SCHEMAS)) {
+for (const name of Object.keys(SCHEMAS))
   test(`${name} equals the definition (UPDATE_SCHEMAS=1 updates it)`, async () => {
     if (process.env['UPDATE_SCHEMAS']) await writeFile(join(folder, name), schemaText(name));
     expect(await readFile(join(folder, name), 'utf8')).toBe(schemaText(name));
   });
-}
 
 test('a report is valid by the schema of report.json', () => {
   const valid = new Ajv2020({ strict: false, validateFormats: false }).compile(

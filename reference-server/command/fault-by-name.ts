@@ -23,9 +23,7 @@ export function faultByName(name: string): Behaviour {
   throw noSuch('--fault', 'fault', name, known, '--list-faults');
 }
 
-export const namesOf = (
-  id?: string,
-): readonly { readonly heading: string; readonly names: readonly string[] }[] =>
+export const namesOf = (id?: string) =>
   LISTS.map(([heading, all]) => ({
     heading,
     names: all

@@ -69,9 +69,7 @@ const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise
       .status;
 };
 
-test('prints ready, writes a private target file, runs its outage commands, and exits with 0', async ({
-  run,
-}) => {
+test('prints ready, writes a private target file, runs outage commands, exits with 0', async ({ run }) => {
   const { child, ended, output, target, directory } = await run([
     ...SMALL,
     ...['--auth-port', '0', '--path-prefix', '/api/', '--token-lifetime', '60'],
@@ -84,9 +82,8 @@ test('prints ready, writes a private target file, runs its outage commands, and 
     secondDataset: 'target.secondDataset.ndjson',
     events: 'target.events.ndjson',
   });
-  for (const name of ['target.json', 'target.dataset.ndjson']) {
+  for (const name of ['target.json', 'target.dataset.ndjson'])
     expect((await stat(join(directory, name))).mode & 0o777).toBe(0o600);
-  }
   const status = await statusOf(target);
   expect(await status()).toBe(200);
   await promisify(execFile)('sh', ['-c', target.fault?.start ?? '']);
@@ -97,32 +94,28 @@ test('prints ready, writes a private target file, runs its outage commands, and 
   expect(await ended).toBe(0);
 });
 
-test(
-  'uses the public URLs in next, iss and aud while it listens on every interface',
-  FULL,
-  async ({ run }) => {
-    const { target, output } = await run([
-      ...SMALL,
-      ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
-      ...['--public-auth-url', 'https://auth.example.com'],
-    ]);
-    expect(target).toMatchObject({
-      baseUrl: 'https://api.example.com/screenings',
-      authUrl: 'https://auth.example.com',
-    });
-    const port = /listening on \S+:(\d+)/.exec(output())?.[1];
-    const here = `http://127.0.0.1:${port}`;
-    const token = await mintToken({ authUrl: here }, target.clients.primary);
-    expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
-    const { json, headers } = await send(
-      `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
-      { headers: { authorization: `Bearer ${token}` } },
-    );
-    const { next } = (json as { links: { next: string } }).links;
-    expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
-    expect(headers.get('link')).toContain(next);
-  },
-);
+test('uses public URLs in next, iss and aud while it listens on every interface', FULL, async ({ run }) => {
+  const { target, output } = await run([
+    ...SMALL,
+    ...['--host', '0.0.0.0', '--public-url', 'https://api.example.com/screenings/'],
+    ...['--public-auth-url', 'https://auth.example.com'],
+  ]);
+  expect(target).toMatchObject({
+    baseUrl: 'https://api.example.com/screenings',
+    authUrl: 'https://auth.example.com',
+  });
+  const port = /listening on \S+:(\d+)/.exec(output())?.[1];
+  const here = `http://127.0.0.1:${port}`;
+  const token = await mintToken({ authUrl: here }, target.clients.primary);
+  expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
+  const { json, headers } = await send(
+    `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
+    { headers: { authorization: `Bearer ${token}` } },
+  );
+  const { next } = (json as { links: { next: string } }).links;
+  expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
+  expect(headers.get('link')).toContain(next);
+});
 
 test('runs with a fault by name, and writes its changes to the target file', FULL, async ({ run }) => {
   const { target, directory } = await run([...SMALL, '--fault', 'specversion is 0.3']);
@@ -198,7 +191,7 @@ const alive = (pid: number): boolean => {
   }
 };
 
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const)
   test(`${signal} to npm run also ends the server and its database`, FULL, async ({ run }) => {
     const { child, pid, directory } = await run(SMALL, { command: NPM });
     const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)]);
@@ -207,18 +200,16 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGKILL'] as const) {
     child.kill(signal);
     await expect.poll(() => alive(pid) || alive(postgres), { timeout: 20_000 }).toBe(false);
   });
-}
 
 const WRONG_FLAGS: [args: (port: string) => string[], message: string][] = [
   [(port) => ['--port', port], 'listen EADDRINUSE: address already in use 127.0.0.1:'],
   [() => ['--host', '192.0.2.1', '--port', '0'], 'listen EADDRNOTAVAIL'],
   [() => ['--fault', 'specversion is 0.4'], 'did you mean "specversion is 0.3"?'],
 ];
-for (const [argsOf, message] of WRONG_FLAGS) {
+for (const [argsOf, message] of WRONG_FLAGS)
   test(`exits with 2: ${message}`, FULL, async ({ server }) => {
     const { status, output } = await runInChild(MAIN, argsOf(new URL(server.baseUrl).port));
     expect(status).toBe(2);
     expect(output).toMatch(/^reference server: .*\n$/);
     expect(output).toContain(message);
   });
-}

@@ -4,16 +4,14 @@ import { onShutdown } from '../../engine/process.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Behaviour } from '../faults/fault.ts';
 import type { Flags } from './flags.ts';
-import { listen } from '../http/http.ts';
-import type { Observer } from '../http/outcome.ts';
+import { listen, type Observer } from '../http/http.ts';
 import {
   defaultProvisioning,
   loadProvisioning,
-  type Provisioned,
   provisioningOfDatasets,
-  type ProvisioningSet,
   readProvisioning,
 } from '../run/provisioning.ts';
+import type { Provisioned, ProvisioningSet } from '../run/provisioning.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 import { type ServerOptions, startServer } from '../run/start.ts';
 import { changedTarget, type ReferenceTarget, writeTargetFile } from '../run/target.ts';
@@ -67,11 +65,7 @@ const filesOf = (path: string): { readonly directory: string; readonly prefix: s
 });
 
 /** Returns the fault's own effect of the outage commands, if it has one. */
-async function writeTarget(
-  path: string,
-  target: ReferenceTarget,
-  fault: Behaviour | undefined,
-): Promise<Outage | undefined> {
+async function writeTarget(path: string, target: ReferenceTarget, fault: Behaviour | undefined) {
   const { directory, prefix } = filesOf(path);
   // Reads the datasets, which may be large, only for a fault.
   const { content, outage } = fault?.target

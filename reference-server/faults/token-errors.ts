@@ -43,10 +43,8 @@ const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions
 const defaulted = (name: string, value: string): ServerOptions =>
   field(name, (values) => (values.length === 0 ? [value] : values));
 
-const everyField = (
-  read: (values: Values) => Values,
-  where?: (request: ServiceRequest) => boolean,
-): ServerOptions => forms((form) => form.forEach((values, name) => form.set(name, read(values))), where);
+const everyField = (read: (values: Values) => Values): ServerOptions =>
+  forms((form) => form.forEach((values, name) => form.set(name, read(values))));
 
 const everyClient = (changes: Partial<Client>): ServerOptions =>
   authenticating(() => async (id, secret, real) => {

@@ -33,7 +33,7 @@ const REQUESTS: [title: string, request: string, status: number][] = [
   ['an absolute URI without a path', `GET http://127.0.0.1 HTTP/1.1\r\n${CLOSE}\r\n`, 404],
   ['broken percent-encoding in the path', `GET /v1/tenants/%/screenings HTTP/1.1\r\n${CLOSE}\r\n`, 401],
 ];
-for (const [title, request, status] of REQUESTS) {
+for (const [title, request, status] of REQUESTS)
   test(`answers ${title} with ${status} and a JSON body, without a reset`, async ({ server }) => {
     const answer = await exchangeRaw(Number(new URL(server.baseUrl).port), Buffer.from(request, 'latin1'));
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -42,7 +42,6 @@ for (const [title, request, status] of REQUESTS) {
       message: expect.any(String),
     });
   });
-}
 
 test('answers a body of 30 MB with 413 while the client is still sending', async ({ server }) => {
   for (const path of ['/oauth/token', PATH]) {

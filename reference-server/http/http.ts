@@ -1,19 +1,11 @@
-/**
- * The adapter between node:http and the service, whose requests and answers are plain values. Answers malformed HTTP
- * itself, with a 4xx instead of a reset.
- */
+/** From node:http to a service of plain values; answers malformed HTTP itself, with a 4xx instead of a reset. */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createSecureServer, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { observe, type Observer } from './outcome.ts';
 
 export interface ServiceRequest {
   readonly method: string;
@@ -29,15 +21,31 @@ export interface ServiceRequest {
   readonly body: Buffer;
 }
 
+export type HeaderLines = readonly (readonly [name: string, value: string])[];
+
 export interface ServiceAnswer {
   readonly status: number;
   /** Sent in this order and spelling; names may repeat. Content-Length is added for a string or Buffer. */
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly headers: HeaderLines;
   /** An iterable is sent chunk by chunk; if it throws, the connection breaks. */
   readonly body: string | Buffer | AsyncIterable<Buffer>;
 }
 
 export type Handler = (request: ServiceRequest) => Promise<ServiceAnswer>;
+
+interface Outcome {
+  readonly requestId: string;
+  readonly method: string;
+  /** Path and query as the handler gets them; not validated. */
+  readonly path: string;
+  readonly status: number;
+  /** Length of the body; undefined if it was streamed. */
+  readonly octets: number | undefined;
+  readonly durationMs: number;
+}
+
+/** Called for every request that could be parsed. */
+export type Observer = (outcome: Outcome) => void;
 
 interface ListenOptions {
   /** Default 0: any free port. */
@@ -76,7 +84,7 @@ const LINGER_MS = 5_000;
 export function jsonAnswer(
   status: number,
   body: string | Readonly<Record<string, unknown>>,
-  headers: ServiceAnswer['headers'] = [],
+  headers: HeaderLines = [],
 ): ServiceAnswer {
   return {
     status,
@@ -86,14 +94,8 @@ export function jsonAnswer(
 }
 
 /** An error of the REST API: `code` as in section 7.2, and a message for people. */
-export function errorAnswer(
-  status: number,
-  code: string,
-  message: string,
-  headers: ServiceAnswer['headers'] = [],
-): ServiceAnswer {
-  return jsonAnswer(status, { code, message }, headers);
-}
+export const errorAnswer = (status: number, code: string, message: string, headers?: HeaderLines) =>
+  jsonAnswer(status, { code, message }, headers);
 
 const refused = {
   body: errorAnswer(413, 'invalid_request', `the body is longer than ${MAX_BODY_OCTETS} octets`),
@@ -107,6 +109,11 @@ const refused = {
     ['connection', 'close'],
   ]),
 } as const;
+
+const TO_PARSE_ERRORS: Readonly<Record<string, ServiceAnswer>> = {
+  HPE_HEADER_OVERFLOW: refused.headers,
+  ERR_HTTP_REQUEST_TIMEOUT: refused.slow,
+};
 
 export async function serve(handler: Handler, options: ListenOptions = {}): Promise<Listener> {
   const listener = await listen(options);
@@ -147,7 +154,7 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
   server.on('connection', (socket: Duplex) => {
     sockets.add(socket.once('close', () => sockets.delete(socket)));
   });
-  const stop = async (graceMs: number): Promise<void> => {
+  const stop = async (graceMs = 0): Promise<void> => {
     const closed = close(server, sockets, graceMs);
     for (const session of sessions) session.close();
     await closed;
@@ -162,15 +169,15 @@ export async function listen({ port = 0, host = '127.0.0.1', http2 }: ListenOpti
   server.on('connect', (_request, socket: Duplex) => refuseRaw(socket, refused.connect));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
-    refuseRaw(socket, answerToParseError(error.code));
+    refuseRaw(socket, TO_PARSE_ERRORS[error.code ?? ''] ?? refused.malformed);
   });
   const bound = await bind(server, port, host);
   return {
     port: bound,
     origin: http2 ? `https://localhost:${bound}` : `http://${reachable(host)}:${bound}`,
     handle: (handler, observer) => provide({ handler, observer }),
-    stop: (graceMs = 0) => stop(graceMs),
-    [Symbol.asyncDispose]: () => stop(0),
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 
@@ -185,11 +192,10 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
   const startedAt = performance.now();
   const { handler, observer } = await provided;
   const { method = 'GET', url: target = '/' } = request;
-  if (observer) observe(observer, request, response, pathOf(target), startedAt);
+  if (observer) observe(observer, request, response, startedAt);
   if (isTooLong(target)) return refuse(request, response, refused.target);
-  if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+  if (request.httpVersion === '1.1' && request.headers.host === undefined)
     return refuse(request, response, refused.host);
-  }
   let body: Buffer | undefined;
   try {
     body = hasBody(request) ? await readBody(request) : Buffer.alloc(0);
@@ -197,14 +203,27 @@ async function exchange(request: IncomingMessage, response: ServerResponse, prov
     return response.destroy(); // the client closed the connection within its request
   }
   if (!body) return refuse(request, response, refused.body);
+  const { rawHeaders, httpVersionMajor, socket: connection } = request;
   const headers = request.headers as Record<string, string>;
-  const names = request.rawHeaders.filter((_, index) => index % 2 === 0);
-  const isHttp2 = request.httpVersionMajor === 2;
-  const connection = request.socket;
-  await send(
-    response,
-    await answerTo(handler, { method, target, headers, names, isHttp2, connection, body }),
-  );
+  const names = rawHeaders.filter((_, index) => index % 2 === 0);
+  const asked = { method, target, headers, names, isHttp2: httpVersionMajor === 2, connection, body };
+  await send(response, await answerTo(handler, asked));
+}
+
+const REQUEST_ID = 'x-request-id';
+
+/** Adds a request id to the answer, and calls the observer when the answer was sent. */
+function observe(observer: Observer, request: IncomingMessage, response: ServerResponse, startedAt: number) {
+  const { method = 'GET', url = '/', headers } = request;
+  const given = headers[REQUEST_ID];
+  const requestId = typeof given === 'string' && /^[\w-]{1,64}$/.test(given) ? given : randomUUID();
+  response.setHeader(REQUEST_ID, requestId);
+  response.once('close', () => {
+    const length = response.getHeader('content-length');
+    const octets = length === undefined ? undefined : Number(length);
+    const durationMs = performance.now() - startedAt;
+    observer({ requestId, method, path: pathOf(url), status: response.statusCode, octets, durationMs });
+  });
 }
 
 const isTooLong = (target: string): boolean => Buffer.byteLength(target) > MAX_TARGET_OCTETS;
@@ -299,10 +318,7 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
   }
 }
 
-/**
- * Answers before the request was read completely. The rest is read and discarded: closing the connection while the
- * client still sends would reset it and lose the answer (RFC 9112, 9.6).
- */
+/** Answers before the request was read; the rest is discarded: a reset would lose the answer (RFC 9112, 9.6). */
 function refuse(request: IncomingMessage, response: ServerResponse, answer: ServiceAnswer): void {
   const timer = setTimeout(() => request.socket.destroy(), LINGER_MS).unref();
   request.once('end', () => clearTimeout(timer)).resume();
@@ -322,12 +338,6 @@ function refuseRaw(socket: Duplex, { status, headers, body }: ServiceAnswer): vo
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
   socket.resume();
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
-}
-
-function answerToParseError(code: string | undefined): ServiceAnswer {
-  if (code === 'HPE_HEADER_OVERFLOW') return refused.headers;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refused.slow;
-  return refused.malformed;
 }
 
 async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: number): Promise<void> {
@@ -351,10 +361,7 @@ export function onlyWhere(served: (path: string) => boolean, handler: Handler): 
   return async (request) => (served(request.path) ? handler(request) : notFound);
 }
 
-/**
- * Parses form bodies and query strings (application/x-www-form-urlencoded). Returns undefined for broken
- * percent-encoding or invalid UTF-8, which URLSearchParams accepts.
- */
+/** Parses forms and queries. Undefined for broken percent-encoding or UTF-8, which URLSearchParams accepts. */
 export function parseForm(text: string): URLSearchParams | undefined {
   try {
     decodeURIComponent(text);

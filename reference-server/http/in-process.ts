@@ -37,9 +37,8 @@ export class InProcess {
     if (!handler) throw Object.assign(new Error(`connect ECONNREFUSED ${origin}`), { code: 'ECONNREFUSED' });
     const octets =
       body instanceof Readable ? await buffer(body) : Buffer.from((body ?? '') as string | Buffer);
-    const names = Object.keys(options.headers as Record<string, string>).map((name) =>
-      isHttp2 ? name.toLowerCase() : name,
-    );
+    const sent = Object.entries(options.headers as Record<string, string>);
+    const names = sent.map(([name]) => (isHttp2 ? name.toLowerCase() : name));
     const { host } = new URL(origin);
     const chunked: Record<string, string> = isHttp2 ? {} : { 'transfer-encoding': 'chunked' };
     const headers = {
@@ -47,12 +46,7 @@ export class InProcess {
         ? { ':authority': host, ':method': method, ':path': path }
         : { host, connection: 'keep-alive' }),
       ...(body === null ? {} : body instanceof Readable ? chunked : lengthOf(octets)),
-      ...Object.fromEntries(
-        Object.entries(options.headers as Record<string, string>).map(([name, value]) => [
-          name.toLowerCase(),
-          value.trim(),
-        ]),
-      ),
+      ...Object.fromEntries(sent.map(([name, value]) => [name.toLowerCase(), value.trim()])),
     };
     const answer = withLength(
       await answerTo(handler, { method, target: path, headers, names, isHttp2, body: octets }),
@@ -88,13 +82,9 @@ async function begun(body: AsyncGenerator<Buffer>): Promise<AsyncGenerator<Buffe
   })();
 }
 
-async function* bodyOf(
-  { status, body }: ServiceAnswer,
-  method: string,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
+async function* bodyOf({ status, body }: ServiceAnswer, method: string, signal: AbortSignal) {
   if (method === 'HEAD' || status === 204 || status === 304) return;
-  if (typeof body === 'string' || Buffer.isBuffer(body)) return yield Buffer.from(body as string);
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return void (yield Buffer.from(body as string));
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {

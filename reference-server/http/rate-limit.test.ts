@@ -3,14 +3,14 @@ import type { RateLimiter } from '../parts.ts';
 import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
 
 const answers = (limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] =>
-  momentsMs.map((nowMs) => limiter.secondsToWait(client, nowMs) ?? 'ok');
+  momentsMs.map((nowMs) => limiter(client, nowMs) ?? 'ok');
 
 const LIMIT: RateLimit = { limit: 3, windowMs: 10_000 };
 
 const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (number | 'ok')[]][] = [
   ['fixed-window counts up to the limit', LIMIT, [0, 1, 2, 3], ['ok', 'ok', 'ok', 10]],
   [
-    'fixed-window resets with the clock',
+    'fixed-window resets by the clock',
     LIMIT,
     [9_000, 9_001, 9_002, 9_003, 10_000],
     ['ok', 'ok', 'ok', 1, 'ok'],
@@ -41,11 +41,10 @@ const CASES: [title: string, rate: RateLimit, momentsMs: number[], expected: (nu
   ],
 ];
 
-for (const [title, rate, moments, expected] of CASES) {
+for (const [title, rate, moments, expected] of CASES)
   test(title, () => {
     expect(answers(createRateLimiter(rate), moments)).toEqual(expected);
   });
-}
 
 for (const algorithm of RATE_ALGORITHMS) {
   test(`${algorithm} limits each client separately`, () => {

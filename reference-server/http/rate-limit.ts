@@ -20,9 +20,8 @@ export function parseRate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
   const match = /^(\d+)\/(\d*)(ms|s|m|h)$/.exec(text);
   const limit = Number(match?.[1]);
   const windowMs = Number(match?.[2] || 1) * (UNIT_MS[match?.[3] ?? ''] ?? NaN);
-  if (!(limit >= 1 && windowMs >= 1)) {
+  if (!(limit >= 1 && windowMs >= 1))
     throw new RangeError(`${JSON.stringify(text)} is not a rate: expected requests/duration such as 100/10s`);
-  }
   return { limit, windowMs };
 }
 
@@ -38,18 +37,16 @@ const inSeconds = (waitMs: number): number => Math.max(1, Math.ceil(waitMs / 100
 /** Fixed windows, aligned to the clock. */
 function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
   const counts = new Map<string, { window: number; count: number }>();
-  return {
-    secondsToWait(clientId, nowMs) {
-      const window = Math.floor(nowMs / windowMs);
-      const held = counts.get(clientId);
-      if (held?.window !== window) {
-        counts.set(clientId, { window, count: 1 });
-        return undefined;
-      }
-      if (held.count >= limit) return inSeconds((window + 1) * windowMs - nowMs);
-      held.count += 1;
+  return (clientId, nowMs) => {
+    const window = Math.floor(nowMs / windowMs);
+    const held = counts.get(clientId);
+    if (held?.window !== window) {
+      counts.set(clientId, { window, count: 1 });
       return undefined;
-    },
+    }
+    if (held.count >= limit) return inSeconds((window + 1) * windowMs - nowMs);
+    held.count += 1;
+    return undefined;
   };
 }
 
@@ -57,16 +54,14 @@ function fixedWindow({ limit, windowMs }: RateLimit): RateLimiter {
 function slidingWindow({ limit, windowMs }: RateLimit): RateLimiter {
   // A ring buffer of the last `limit` admissions; `next` is the index of the oldest.
   const rings = new Map<string, { moments: Float64Array; next: number }>();
-  return {
-    secondsToWait(clientId, nowMs) {
-      let ring = rings.get(clientId);
-      if (!ring) rings.set(clientId, (ring = { moments: new Float64Array(limit).fill(-Infinity), next: 0 }));
-      const oldest = ring.moments[ring.next] ?? -Infinity;
-      if (oldest + windowMs > nowMs) return inSeconds(oldest + windowMs - nowMs);
-      ring.moments[ring.next] = nowMs;
-      ring.next = (ring.next + 1) % limit;
-      return undefined;
-    },
+  return (clientId, nowMs) => {
+    let ring = rings.get(clientId);
+    if (!ring) rings.set(clientId, (ring = { moments: new Float64Array(limit).fill(-Infinity), next: 0 }));
+    const oldest = ring.moments[ring.next] ?? -Infinity;
+    if (oldest + windowMs > nowMs) return inSeconds(oldest + windowMs - nowMs);
+    ring.moments[ring.next] = nowMs;
+    ring.next = (ring.next + 1) % limit;
+    return undefined;
   };
 }
 
@@ -75,13 +70,11 @@ function tokenBucket({ limit, windowMs, burst = limit }: RateLimit): RateLimiter
   const msPerToken = windowMs / limit;
   // The state is the moment at which the bucket is full, so that rounding errors do not accumulate.
   const fullAt = new Map<string, number>();
-  return {
-    secondsToWait(clientId, nowMs) {
-      const full = Math.max(fullAt.get(clientId) ?? nowMs, nowMs);
-      const waitMs = full - nowMs - (burst - 1) * msPerToken;
-      if (waitMs > 0) return inSeconds(waitMs);
-      fullAt.set(clientId, full + msPerToken);
-      return undefined;
-    },
+  return (clientId, nowMs) => {
+    const full = Math.max(fullAt.get(clientId) ?? nowMs, nowMs);
+    const waitMs = full - nowMs - (burst - 1) * msPerToken;
+    if (waitMs > 0) return inSeconds(waitMs);
+    fullAt.set(clientId, full + msPerToken);
+    return undefined;
   };
 }

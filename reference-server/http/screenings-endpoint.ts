@@ -1,13 +1,8 @@
 /** GET {base_url}/v1/tenants/{tenantId}/screenings: one page of a tenant's screenings (4.2, errors of 7.2). */
 import { compareInstants, type Instant, parseInstant } from '../../engine/data/instant.ts';
 import { parseForm, errorAnswer, jsonAnswer, type ServiceAnswer } from './http.ts';
-import {
-  type ServiceParts,
-  type StoredPage,
-  StoreUnavailable,
-  type TokenClaims,
-  type TokenIssuer,
-} from '../parts.ts';
+import { StoreUnavailable } from '../parts.ts';
+import type { ServiceParts, StoredPage, TokenClaims, TokenIssuer } from '../parts.ts';
 
 interface ScreeningsRequest {
   /** As in the path. */
@@ -39,21 +34,19 @@ export async function answerScreenings(
   const claims = await authenticate(request.headers['authorization'], parts.tokens, Math.floor(now / 1000));
   if ('status' in claims) return claims;
 
-  const waitSeconds = parts.limiter?.secondsToWait(claims.sub, now);
+  const waitSeconds = parts.limiter?.(claims.sub, now);
   if (waitSeconds !== undefined) {
     const retryAfter = [['retry-after', String(waitSeconds)]] as const;
     return errorAnswer(429, 'rate_limited', 'the rate limit is exceeded', retryAfter);
   }
-  if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+  if (request.tenantId.toLowerCase() !== claims.tenant_id.toLowerCase())
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');
-  }
   const asked = readPageRequest(request.query);
   if ('status' in asked) return asked;
 
   try {
-    if (!(await parts.store.isOnboarded(claims.tenant_id))) {
+    if (!(await parts.store.isOnboarded(claims.tenant_id)))
       return errorAnswer(404, 'not_found', 'this tenant is not onboarded');
-    }
     const { from, to, pageSize, fromId } = asked;
     const page = await parts.store.page({ tenantId: claims.tenant_id, from, to, pageSize, fromId });
     return pageAnswer(page, asked, `${parts.baseUrl}/v1/tenants/${request.tenantId}/screenings`);
@@ -80,11 +73,8 @@ export async function authenticate(
   return claims ?? unauthenticated('the token is invalid or has expired', ', error="invalid_token"');
 }
 
-function unauthenticated(message: string, detail: string): ServiceAnswer {
-  return errorAnswer(401, 'unauthenticated', message, [
-    ['www-authenticate', `Bearer realm="screenings"${detail}`],
-  ]);
-}
+const unauthenticated = (message: string, detail: string): ServiceAnswer =>
+  errorAnswer(401, 'unauthenticated', message, [['www-authenticate', `Bearer realm="screenings"${detail}`]]);
 
 function readPageRequest(query: string): PageRequest | ServiceAnswer {
   const fields = parseForm(query);
@@ -100,48 +90,35 @@ function readPageRequest(query: string): PageRequest | ServiceAnswer {
     const wrong = from ? 'to' : 'from';
     return errorAnswer(400, 'invalid_time_range', `${wrong} is not an RFC 3339 date-time with an offset`);
   }
-  if (compareInstants(to, from) < 0) {
-    return errorAnswer(400, 'invalid_time_range', 'to is earlier than from');
-  }
+  if (compareInstants(to, from) < 0) return errorAnswer(400, 'invalid_time_range', 'to is earlier than from');
 
   const sizeText = fields.get('pageSize') ?? DEFAULT_PAGE_SIZE;
   if (!INTEGER.test(sizeText)) return invalidRequest('pageSize is not an integer');
   const pageSize = BigInt(sizeText);
-  if (pageSize < 1n || pageSize > MAX_PAGE_SIZE) {
+  if (pageSize < 1n || pageSize > MAX_PAGE_SIZE)
     return errorAnswer(400, 'page_size_out_of_range', `pageSize must be from 1 to ${MAX_PAGE_SIZE}`);
-  }
 
   const idText = fields.get('from_id');
   if (idText !== null && !INTEGER.test(idText)) return invalidRequest('from_id is not an integer');
   const fromId = idText === null ? undefined : BigInt(idText);
-  if (fromId !== undefined && BigInt.asIntN(64, fromId) !== fromId) {
+  if (fromId !== undefined && BigInt.asIntN(64, fromId) !== fromId)
     return invalidRequest('from_id exceeds 64 bits');
-  }
   return { from, to, toText, pageSize: Number(pageSize), fromId };
 }
 
-function invalidRequest(message: string): ServiceAnswer {
-  return errorAnswer(400, 'invalid_request', message);
-}
+const invalidRequest = (message: string): ServiceAnswer => errorAnswer(400, 'invalid_request', message);
 
 /** Section 2.4. Joins the stored JSON texts of the items, so that they are returned unchanged. */
 function pageAnswer({ items, more }: StoredPage, asked: PageRequest, resource: string): ServiceAnswer {
   const last = items.at(-1);
   const text = `{"items":[${items.map(({ json }) => json).join(',')}],"links":`;
   if (!more || !last) return jsonAnswer(200, `${text}{}}`, [NO_STORE]);
-  const next = nextUrl(resource, asked, last);
+  // Rule 6 of 4.2.
+  const { toText: to, pageSize } = asked;
+  const query = { from: last.testTime, to, pageSize: String(pageSize), from_id: String(last.id) };
+  const next = `${resource}?${new URLSearchParams(query)}`;
   return jsonAnswer(200, `${text}{"next":${JSON.stringify(next)}}}`, [
     ['link', `<${next}>; rel="next"`],
     NO_STORE,
   ]);
-}
-
-/** Rule 6 of 4.2. */
-function nextUrl(
-  resource: string,
-  { toText, pageSize }: PageRequest,
-  last: { id: bigint; testTime: string },
-): string {
-  const query = { from: last.testTime, to: toText, pageSize: String(pageSize), from_id: String(last.id) };
-  return `${resource}?${new URLSearchParams(query)}`;
 }

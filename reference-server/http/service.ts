@@ -17,9 +17,8 @@ export function createService(parts: ServiceParts): Handler {
     const path = mark < 0 ? request.path : request.path.slice(0, mark);
     const query = mark < 0 ? '' : request.path.slice(mark + 1);
 
-    if (path === tokenPath) {
+    if (path === tokenPath)
       return request.method === 'POST' ? answerToken(request, parts) : methodNotAllowed('POST');
-    }
     const tenantId = path.startsWith(tenantsPath)
       ? /^([^/]+)\/screenings$/.exec(path.slice(tenantsPath.length))?.[1]
       : undefined;
@@ -85,9 +84,8 @@ async function outbox(
 ): Promise<ServiceAnswer> {
   const claims = await authenticate(headers['authorization'], tokens, Math.floor(now() / 1000));
   if ('status' in claims) return claims;
-  if (tenantId.toLowerCase() !== claims.tenant_id.toLowerCase()) {
+  if (tenantId.toLowerCase() !== claims.tenant_id.toLowerCase())
     return errorAnswer(403, 'forbidden', 'this token is for another tenant');
-  }
   const after = new URLSearchParams(query).get('after') ?? '0';
   if (!/^\d{1,18}$/.test(after)) return errorAnswer(400, 'invalid_request', 'after is not a sequence number');
   try {

@@ -37,9 +37,8 @@ export async function answerToken(
     return tooManyGuesses;
   }
   if (!client) return tokenError('invalid_client', 'client_id is unknown or client_secret is wrong');
-  if (!client.grantTypes.includes(GRANT)) {
+  if (!client.grantTypes.includes(GRANT))
     return tokenError('unauthorized_client', `this client may not use ${GRANT}`);
-  }
   if (client.suspended) return tokenError('invalid_grant', "this client's grant is suspended");
 
   // Section 5, rule 7: the granted scope may be a part of the requested one.
@@ -69,9 +68,8 @@ type TokenForm = Readonly<Record<(typeof REQUIRED)[number], string>>;
 /** Returns the form, or a description of what is wrong with it. */
 function readForm({ headers, body }: Pick<ServiceRequest, 'headers' | 'body'>): TokenForm | string {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/x-www-form-urlencoded') {
+  if (type !== 'application/x-www-form-urlencoded')
     return 'the body must be application/x-www-form-urlencoded';
-  }
   const fields = isUtf8(body) ? parseForm(body.toString()) : undefined;
   if (!fields) return 'the form is not percent-encoded UTF-8';
   const repeated = [...fields.keys()].find((name) => fields.getAll(name).length > 1);

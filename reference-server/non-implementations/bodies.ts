@@ -1,19 +1,7 @@
-/**
- * Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; the token endpoint
- * works.
- */
+/** Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; tokens are issued. */
 import type { ServiceAnswer } from '../http/http.ts';
-import {
-  withTokenEndpoint,
-  type NonImplementation,
-  http,
-  ITEMS,
-  json,
-  page,
-  TENANT,
-  token,
-  tokenAnswer,
-} from './tools.ts';
+import { withTokenEndpoint, http, ITEMS, json, page, TENANT, token, tokenAnswer } from './tools.ts';
+import type { NonImplementation } from './tools.ts';
 
 const DEEP = 10_000;
 const MANY = 1_000_000;

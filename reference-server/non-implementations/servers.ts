@@ -7,16 +7,8 @@ import { screening } from '../faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
-import {
-  withTokenEndpoint,
-  type NonImplementation,
-  http,
-  json,
-  closedPort,
-  page,
-  sockets,
-  tokenAnswer,
-} from './tools.ts';
+import { withTokenEndpoint, http, json, closedPort, page, sockets, tokenAnswer } from './tools.ts';
+import type { NonImplementation } from './tools.ts';
 import { WAYS, WIRE } from './wire.ts';
 
 const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {

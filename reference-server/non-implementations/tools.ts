@@ -1,14 +1,8 @@
 /** Building blocks of non-implementations. */
 import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
-import {
-  bind,
-  type Handler,
-  jsonAnswer,
-  serve,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+import { bind, jsonAnswer, serve } from '../http/http.ts';
+import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;
@@ -23,10 +17,7 @@ export interface NonImplementation {
 
 export const TENANT = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
-export const http = (name: string, handler: Handler): NonImplementation => ({
-  name,
-  start: () => serve(handler),
-});
+export const http = (name: string, handler: Handler) => ({ name, start: () => serve(handler) });
 
 export const json = (status: number, body: object | string): ServiceAnswer =>
   jsonAnswer(status, typeof body === 'string' ? body : { ...body });

@@ -3,17 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
-import {
-  type NonImplementation,
-  http,
-  isTokenPath,
-  page,
-  raw,
-  tokenAnswer,
-  withTokenEndpoint,
-  ITEMS,
-  TENANT,
-} from './tools.ts';
+import { http, isTokenPath, page, raw, tokenAnswer, withTokenEndpoint, ITEMS, TENANT } from './tools.ts';
+import type { NonImplementation } from './tools.ts';
 import { withHeader, withoutBody } from '../run/alter.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 

@@ -1,13 +1,8 @@
 /** Building blocks of faults and variants: they alter a server's requests, answers and parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
-import {
-  errorAnswer,
-  jsonAnswer,
-  type Handler,
-  type ServiceAnswer,
-  type ServiceRequest,
-} from '../http/http.ts';
+import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import type { Handler, HeaderLines, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
 
@@ -52,14 +47,8 @@ export const counting = (step: Step, where = (_: ServiceRequest): boolean => tru
     return (request, next) => (where(request) ? step((number += 1), request, next) : next(request));
   });
 
-/**
- * Passes requests to `step` with the number of requests of the same key that are in flight, this one included. A `step`
- * that waits simulates the latency of a call to another service, so that requests overlap.
- */
-export const concurrently = (
-  keyOf: (request: ServiceRequest) => string | undefined,
-  step: Step,
-): ServerOptions =>
+/** `step` gets how many requests of the same key are in flight, this one included; if it waits, requests overlap. */
+export const concurrently = (keyOf: (request: ServiceRequest) => string | undefined, step: Step) =>
   middleware(() => {
     const inFlight = new Map<string, number>();
     return async (request, next) => {
@@ -113,27 +102,18 @@ export const refusals = (statuses: readonly number[], alter: Alteration): Server
 /** An error of the REST API by status and code, such as `404 not_found`. */
 export function refusal(statusAndCode: string): ServiceAnswer {
   const [status = '', code = ''] = statusAndCode.split(' ');
-  return errorAnswer(
-    Number(status),
-    code,
-    'refused',
-    status === '401' ? [['www-authenticate', 'Bearer']] : [],
-  );
+  const headers = status === '401' ? [['www-authenticate', 'Bearer'] as const] : [];
+  return errorAnswer(Number(status), code, 'refused', headers);
 }
 
-export const html = (
-  status: number,
-  title: string,
-  headers: ServiceAnswer['headers'] = [],
-): ServiceAnswer => ({
+export const html = (status: number, title: string, headers: HeaderLines = []): ServiceAnswer => ({
   status,
   headers: [['content-type', 'text/html'], ...headers],
   body: `<h1>${title}</h1>`,
 });
 
-export const withoutBody = (status: number, headers: ServiceAnswer['headers'] = []): ServiceAnswer => ({
-  ...{ status, headers },
-  body: '',
+export const withoutBody = (status: number, headers: HeaderLines = []): ServiceAnswer => ({
+  ...{ status, headers, body: '' },
 });
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
@@ -141,10 +121,7 @@ export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links
 /** Selects requests of the screenings path. */
 export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean;
 
-/**
- * Answers matching requests of the screenings path, authenticated or not, with an error such as `404 not_found` or a
- * made answer.
- */
+/** Answers matching requests for screenings, authenticated or not, with an error such as `404 not_found` or an answer. */
 export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
   intercepting(
     () => (typeof answer === 'string' ? refusal(answer) : answer()),
@@ -179,10 +156,7 @@ export const onQuery = (change: (query: URLSearchParams, request: ServiceRequest
   });
 
 /** Reads query parameters like another parser; undefined treats a parameter as absent. */
-export const reading = (
-  names: readonly string[],
-  read: (text: string) => string | undefined,
-): ServerOptions =>
+export const reading = (names: readonly string[], read: (text: string) => string | undefined) =>
   onQuery((query) => {
     for (const name of names) {
       const shown = query.get(name);
@@ -346,14 +320,8 @@ export const eachText = (change: (item: string, number: number) => string): Serv
   pages((page, _, number) => void (page.items = page.items.map((item) => change(item, number))));
 
 function parsePage({ status, headers }: ServiceAnswer, body: string): PageText {
-  const links = body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1);
-  return {
-    status,
-    headers: [...headers],
-    items: itemTexts(body),
-    links: JSON.parse(links) as unknown,
-    further: '',
-  };
+  const links: unknown = JSON.parse(body.slice(body.lastIndexOf(AFTER_ITEMS) + AFTER_ITEMS.length, -1));
+  return { status, headers: [...headers], items: itemTexts(body), links, further: '' };
 }
 
 const AFTER_ITEMS = '],"links":';
@@ -376,9 +344,7 @@ export const nextUrls = (
   });
 
 /** Alters the query parameters of next in links and in the Link header. */
-export const nextQuery = (
-  change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void,
-): ServerOptions =>
+export const nextQuery = (change: (query: URLSearchParams, page: PageText, asked: URLSearchParams) => void) =>
   nextUrls((next, page, asked) => {
     change(next.searchParams, page, asked);
     return next;

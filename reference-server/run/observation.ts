@@ -3,13 +3,10 @@ import { pino } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { UUID } from '../../engine/data/dataset.ts';
 import { parseInstant } from '../../engine/data/instant.ts';
-import type { Observer } from '../http/outcome.ts';
+import type { Observer } from '../http/http.ts';
 import type { Observation } from './start.ts';
 
-/**
- * Writes one JSON object per line, to a file or to standard error. Only validated values are logged: a path or a
- * query may contain a token or a secret by mistake, or any other text of the client.
- */
+/** Writes a JSON object per line, of validated values alone: a path or a query may hold a secret by mistake. */
 export function accessLog(destination: string | undefined): Observer {
   const log = pino({ base: null }, pino.destination({ dest: destination ?? 2, mkdir: true }));
   return (outcome) => {

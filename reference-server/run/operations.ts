@@ -1,12 +1,10 @@
-/**
- * Operations that only this machine may request: store screenings, begin and end an outage of the database. They use
- * a socket that only the user who started the server may open, so no secret is needed.
- */
+/** Operations for this machine alone: their socket opens only for the user who started the server, without a secret. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../engine/files.ts';
+import { quote } from '../../engine/run/evidence/evidence.ts';
 import type { Outage } from '../store/postgres-embedded.ts';
 
 export interface Operations extends AsyncDisposable {
@@ -37,7 +35,7 @@ export async function openOperations(
   await once(server.listen(socket), 'listening');
   return {
     command: (name) =>
-      `${[process.execPath, CLIENT, socket, `/${name}`].map(quoted).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
+      `${[process.execPath, CLIENT, socket, `/${name}`].map(quote).join(' ')}${name === 'ingest' ? '' : ' </dev/null'}`,
     async [Symbol.asyncDispose]() {
       server.close();
       server.closeAllConnections();
@@ -47,4 +45,3 @@ export async function openOperations(
 }
 
 const CLIENT = fileURLToPath(new URL('operate.js', import.meta.url));
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

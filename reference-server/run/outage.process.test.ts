@@ -10,11 +10,6 @@ import { mintToken, screeningsUrl, send, skipWithoutEngine, test } from '../test
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
-interface Page {
-  readonly items: unknown[];
-  readonly links: { readonly next?: string };
-}
-
 /** Traverses, and retries after a 503. Returns the texts of the pages and the number of retries. */
 async function persistentWalk(url: string, token: string): Promise<{ pages: string[]; refusals: number }> {
   const pages: string[] = [];
@@ -29,81 +24,72 @@ async function persistentWalk(url: string, token: string): Promise<{ pages: stri
     }
     expect(status).toBe(200);
     pages.push(text);
-    at = (json as Page).links.next;
+    at = (json as { links: { next?: string } }).links.next;
   }
   return { pages, refusals };
 }
 
-for (const way of ['embedded', 'testcontainers'] as const) {
-  test(
-    `traversals lose and repeat no item while PostgreSQL (${way}) is killed and restarted`,
-    FULL,
-    async () => {
-      test.setTimeout(300_000);
-      if (way === 'testcontainers') await skipWithoutEngine();
-      await using database = await openDatabase(way);
-      const set = defaultProvisioning({ count: 600, secondCount: 0 });
-      await using provisioned = await loadProvisioning(database, set);
-      await using server = await startServer(database, provisioned);
-      const target = server.target();
-      const { primary } = target.clients;
-      const token = await mintToken(target, primary);
-      const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
-      const { pages: expected } = await persistentWalk(url, token);
-
-      let over = false;
-      let refusals = 0;
-      let walks = 0;
-      const walker = async (): Promise<void> => {
-        while (!over) {
-          const seen = await persistentWalk(url, token);
-          expect(seen.pages).toEqual(expected);
-          refusals += seen.refusals;
-          walks += 1;
-        }
-      };
-      const walkers = Promise.all(Array.from({ length: 4 }, walker));
-      for (let time = 0; time < 2; time += 1) {
-        await sleep(300);
-        await database.outage?.begin();
-        await sleep(300);
-        expect((await send(url, { headers: { authorization: `Bearer ${token}` } })).status).toBe(503);
-        await database.outage?.end();
-      }
-      await sleep(300);
-      over = true;
-      await walkers;
-      expect(refusals).toBeGreaterThan(0);
-      expect(walks).toBeGreaterThanOrEqual(4);
-    },
-  );
-}
-
-test(
-  'returns 503 after the statement timeout, and after the wait for a connection',
-  FULL,
-  async ({ start, database }) => {
-    const server = await start();
+for (const way of ['embedded', 'testcontainers'] as const)
+  test(`walks lose and repeat no item while PostgreSQL (${way}) is killed and restarted`, FULL, async () => {
+    test.setTimeout(300_000);
+    if (way === 'testcontainers') await skipWithoutEngine();
+    await using database = await openDatabase(way);
+    const set = defaultProvisioning({ count: 600, secondCount: 0 });
+    await using provisioned = await loadProvisioning(database, set);
+    await using server = await startServer(database, provisioned);
     const target = server.target();
     const { primary } = target.clients;
-    const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
-    const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`;
-    const blocker = new pg.Client({ connectionString: database.url });
-    await blocker.connect();
-    try {
-      await blocker.query('BEGIN; LOCK TABLE screening IN ACCESS EXCLUSIVE MODE');
-      const answers = await Promise.all(Array.from({ length: 25 }, () => send(url, { headers })));
-      for (const { status, json } of answers) {
-        expect(status).toBe(503);
-        expect(json).toMatchObject({ code: 'service_unavailable' });
+    const token = await mintToken(target, primary);
+    const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
+    const { pages: expected } = await persistentWalk(url, token);
+
+    let over = false;
+    let refusals = 0;
+    let walks = 0;
+    const walker = async (): Promise<void> => {
+      while (!over) {
+        const seen = await persistentWalk(url, token);
+        expect(seen.pages).toEqual(expected);
+        refusals += seen.refusals;
+        walks += 1;
       }
-    } finally {
-      // Ends its transaction too.
-      await blocker.end();
+    };
+    const walkers = Promise.all(Array.from({ length: 4 }, walker));
+    for (let time = 0; time < 2; time += 1) {
+      await sleep(300);
+      await database.outage?.begin();
+      await sleep(300);
+      expect((await send(url, { headers: { authorization: `Bearer ${token}` } })).status).toBe(503);
+      await database.outage?.end();
     }
-    expect((await send(url, { headers })).status).toBe(200);
-  },
-);
+    await sleep(300);
+    over = true;
+    await walkers;
+    expect(refusals).toBeGreaterThan(0);
+    expect(walks).toBeGreaterThanOrEqual(4);
+  });
+
+test('returns 503 after the timeout of a statement or of a connection', FULL, async ({ start, database }) => {
+  const server = await start();
+  const target = server.target();
+  const { primary } = target.clients;
+  const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
+  const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`;
+  const blocker = new pg.Client({ connectionString: database.url });
+  await blocker.connect();
+  try {
+    await blocker.query('BEGIN; LOCK TABLE screening IN ACCESS EXCLUSIVE MODE');
+    const answers = await Promise.all(Array.from({ length: 25 }, () => send(url, { headers })));
+    for (const { status, json } of answers) {
+      expect(status).toBe(503);
+      expect(json).toMatchObject({ code: 'service_unavailable' });
+    }
+  } finally {
+    // Ends its transaction too.
+    await blocker.end();
+  }
+  expect((await send(url, { headers })).status).toBe(200);
+});
 
 test('a stopping server answers requests in flight and accepts no new ones', FULL, async ({ start }) => {
   let begun = 0;

@@ -12,9 +12,7 @@ const fileOf = (name: string): string => test.info().outputPath(name);
 const TENANT = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const OTHER = 'bbbbbbbb-0000-4000-8000-00000000000b';
 
-test('serves dataset files instead of generated screenings, for the tenants in the files, also when loaded again', async ({
-  database: { url },
-}) => {
+test('serves dataset files, for their tenants, also when loaded again', async ({ database: { url } }) => {
   // A separate schema: this test replaces the screenings of tenants.
   await using ownDatabase = await openDatabase({ url });
   const [first, second] = [fileOf('first.ndjson'), fileOf('second.ndjson')];
@@ -72,10 +70,9 @@ const WRONG: [content: string, message: RegExp][] = [
   ],
   ['{"tenants":[],"clients":[],"tennants":[]}', /the whole: Unrecognized key: "tennants"/],
 ];
-for (const [content, message] of WRONG) {
+for (const [content, message] of WRONG)
   test(`rejects the provisioning file ${content}`, async () => {
     const path = fileOf('provisioning.json');
     await writeFile(path, content);
     await expect(readProvisioning(path)).rejects.toThrow(message);
   });
-}

@@ -3,11 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { UUID, streamDataset, writeDataset, type Screening } from '../../engine/data/dataset.ts';
-import {
-  GENERATED_WINDOW,
-  generateScreenings,
-  type GeneratorOptions,
-} from '../../fixtures/dataset/generator.ts';
+import { GENERATED_WINDOW, generateScreenings } from '../../fixtures/dataset/generator.ts';
+import type { GeneratorOptions } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
 import { makeFolder, readJson, temporaryFolder } from '../../engine/files.ts';
 import { targetFileSchema, type ClientName } from '../../engine/target/target.ts';
@@ -44,10 +41,7 @@ export interface ProvisioningSet {
   readonly clients: readonly ProvisionedClient[];
 }
 
-/**
- * Two tenants whose screenings interleave in time, and a client for every error; the secrets are random. `count` is
- * the number of primary's screenings, `secondCount` that of the second tenant's.
- */
+/** Two tenants that interleave in time, with `count` and `secondCount` screenings, and a client for every error. */
 export function defaultProvisioning({ count = 3_500, secondCount = 300 } = {}): ProvisioningSet {
   const generated = (generate: Pick<GeneratorOptions, 'count' | 'seed' | 'idOffset'>) =>
     generate.count > 0 ? { screenings: { generate: { ...generate, bigIds: true } } } : {};
@@ -86,10 +80,7 @@ function client(role: ClientName, tenantId: string): ProvisionedClient {
   };
 }
 
-/**
- * The default set with dataset files instead of generated screenings: the first is primary's, the second is the
- * second tenant's; the tenant ids are those of the first lines. Throws DatasetError or the file system's error.
- */
+/** The default set with the dataset files of primary and the second tenant, whose ids are in them. Throws DatasetError. */
 export async function provisioningOfDatasets(files: readonly string[]): Promise<ProvisioningSet> {
   const set = defaultProvisioning({ count: 0, secondCount: 0 });
   const renamed = new Map<string, ProvisionedTenant>();
@@ -149,11 +140,7 @@ export interface Provisioned extends AsyncDisposable {
   /** The extent of primary's screenings in time; absent if it has none. */
   readonly window?: { readonly from: string; readonly to: string };
   /** Absolute paths; absent if the tenant has no screenings. */
-  readonly files: {
-    readonly dataset?: string;
-    readonly secondDataset?: string;
-    readonly events?: string;
-  };
+  readonly files: { readonly dataset?: string; readonly secondDataset?: string; readonly events?: string };
 }
 
 interface LoadOptions {
@@ -173,10 +160,7 @@ const PROGRESS_EVERY = 100_000;
 /** Larger sets get an event file only if a flag asks for it. */
 const MAX_EVENTS_UNASKED = 20_000;
 
-/**
- * Replaces the stored screenings of a set's tenants. Throws an Error for a screening of another tenant, and
- * DatasetError.
- */
+/** Replaces the screenings of a set's tenants. Throws an Error for one of another tenant, and DatasetError. */
 export async function loadProvisioning(
   database: Database,
   set: ProvisioningSet,
@@ -246,10 +230,7 @@ async function* screeningsOf(
   }
 }
 
-async function extentOf(
-  connections: Connections,
-  tenantId: string,
-): Promise<{ readonly count: number; readonly window: Provisioned['window'] }> {
+async function extentOf(connections: Connections, tenantId: string) {
   const ofTenant = 'FROM screening WHERE tenant = $1';
   const [extent] = await connections.query<{ count: number; first: string | null; last: string | null }>({
     text: `SELECT (SELECT count(*)::int ${ofTenant}) AS count,

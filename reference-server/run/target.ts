@@ -106,10 +106,7 @@ export async function writeTargetFile(path: string, content: Content): Promise<v
   await writePrivate(path, `${JSON.stringify(written, null, 2)}\n`);
 }
 
-/**
- * The target file's content as a fault changes it, and the effect of the fault commands, if the fault changes that.
- * Events and datasets that it changes are written to files whose paths start with `stem`.
- */
+/** The content as a fault changes it, and the effect of its commands; changed events and datasets go to files of `stem`. */
 export async function changedTarget(
   reference: ReferenceTarget,
   change: (target: Target) => Target,

@@ -18,12 +18,8 @@ export class Connections implements AsyncDisposable {
 
   constructor(url: string) {
     this.#url = url;
-    this.#pool = this.#open();
-  }
-
-  #open(): pg.Pool {
-    const pool = new pg.Pool({
-      connectionString: this.#url,
+    this.#pool = new pg.Pool({
+      connectionString: url,
       application_name: this.#name,
       max: POOL_SIZE,
       statement_timeout: STATEMENT_TIMEOUT_MS,
@@ -31,9 +27,8 @@ export class Connections implements AsyncDisposable {
       allowExitOnIdle: true,
     });
     // The pool discards a lost idle connection; the next query opens another.
-    pool.on('error', () => undefined);
-    pool.on('connect', (client) => client.on('error', () => undefined));
-    return pool;
+    this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
   /** The number of connections, and of requests that wait for one. */

@@ -1,7 +1,4 @@
-/**
- * Opens the database: the one of DATABASE_URL, one in a container, or an embedded one. All data is in its own schema,
- * which is dropped on close, so that a given database stays clean.
- */
+/** Opens the database (DATABASE_URL, a container or embedded), with all data in a schema that is dropped on close. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Connections, once, reasonOf } from './connections.ts';
@@ -17,10 +14,7 @@ export interface Database extends Omit<RunningPostgres, 'stop'>, AsyncDisposable
 
 const SCHEMA = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
 
-/**
- * Starts or connects to the database and creates the schema. `keep` names a schema that is not dropped and whose data
- * is served again; it needs DATABASE_URL. Throws an Error with the kind of database and the reason.
- */
+/** Opens it and makes the schema, or keeps that of `keep`, which needs DATABASE_URL. Throws an Error with its kind. */
 export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: string): Promise<Database> {
   const running = await startPostgres(choice);
   const schema = keep ?? `screenings_${randomBytes(6).toString('hex')}`;
@@ -48,9 +42,8 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
 
 async function startPostgres(choice: DatabaseChoice): Promise<RunningPostgres> {
   const given = typeof choice === 'object' ? choice.url : process.env['DATABASE_URL'];
-  if (typeof choice === 'object' || (choice === 'auto' && given)) {
+  if (typeof choice === 'object' || (choice === 'auto' && given))
     return { url: given as string, description: 'the database of DATABASE_URL', stop: async () => {} };
-  }
   let why = '';
   if (choice !== 'embedded') {
     const { findEngine, startContainer } = await import('./postgres-container.ts');

@@ -37,9 +37,7 @@ export function memoryParts(
     tokens: createTokenIssuer(named),
     clients: {
       async authenticate(id, secret) {
-        const known = clients.find(
-          ({ clientId, clientSecret }) => clientId === id && clientSecret === secret,
-        );
+        const known = clients.find((one) => one.clientId === id && one.clientSecret === secret);
         return known && { ...known, ...granted };
       },
     },

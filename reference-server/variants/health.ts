@@ -97,7 +97,7 @@ export const health: Groups = {
         return (request, next) =>
           isScreenings(request) &&
           /pageSize=1(&|$)/.test(request.path) &&
-          quota.secondsToWait('any', Date.now()) !== undefined
+          quota('any', Date.now()) !== undefined
             ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '5184000']])
             : next(request);
       }),

@@ -108,7 +108,6 @@ export function within(screenings: readonly Screening[], window: Window): Screen
 
 const PAGE_SIZE = 10;
 
-/** An ordinary server with plain screenings. */
 export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOptions => ({
   screenings: plain(pages * PAGE_SIZE - 4),
   window: WINDOW,

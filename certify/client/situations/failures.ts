@@ -123,25 +123,20 @@ export const failureSituations = situationsOf('7.2', {
     stage: () => ({ ...usual(), tlsHost: '127.0.0.1' }),
     needs: 'tls-trusted',
     impossible: true,
-    judge: ({ requests }) =>
-      unless(
-        requests.length === 0,
-        'no request to a server whose certificate is for another name',
-        `${several(requests.length, 'request')}${pageRequests(requests).length > 0 ? ', pages among them' : ''}`,
-        requests.slice(0, 4),
-      ),
+    judge: ({ requests }) => {
+      const expected = 'no request to a server whose certificate is for another name';
+      const pages = pageRequests(requests).length > 0 ? ', pages among them' : '';
+      const received = `${several(requests.length, 'request')}${pages}`;
+      return unless(requests.length === 0, expected, received, requests.slice(0, 4));
+    },
   },
 });
 
 function unretried({ requests, ended }: Play) {
   const [series] = seriesOf(requests, ({ status }) => status >= 500);
   const isRetried = !series || series.waitsMs.length > 0 || ended.status === 0;
-  return unless(
-    isRetried,
-    'a retry',
-    `exit status ${ended.status} after the first failure`,
-    series?.requests,
-  );
+  const received = `exit status ${ended.status} after the first failure`;
+  return unless(isRetried, 'a retry', received, series?.requests);
 }
 
 const failing = (error: string, pages: readonly number[], times: number): ServerOptions =>
@@ -151,10 +146,7 @@ const failing = (error: string, pages: readonly number[], times: number): Server
         pages.includes(page) && attempt <= times ? refusal(error) : next(request),
   );
 
-/**
- * A rate limit for all pages, triggered at each of these pages in turn and kept for some seconds. `isDated`: Retry-After
- * is a date, the next whole second.
- */
+/** A rate limit for all pages, triggered at each of these in turn. `isDated`: Retry-After is the next whole second. */
 const limitedAt = (pages: readonly number[], seconds: number, clock: Clock, isDated = false): ServerOptions =>
   pageStep(() => {
     const left = [...pages];

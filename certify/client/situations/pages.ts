@@ -51,12 +51,9 @@ export const pagesSituations = situationsOf('4.2', {
       const minted = mints(requests);
       // Concurrent walkers may each start without a token.
       const later = minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
-      return unless(
-        CALLS_A_TOKEN * later.length < pagesAsked,
-        `one token, reused, for ${several(pagesAsked, 'request')}`,
-        several(minted.length, 'token request'),
-        minted.slice(0, 5),
-      );
+      const expected = `one token, reused, for ${several(pagesAsked, 'request')}`;
+      const received = several(minted.length, 'token request');
+      return unless(CALLS_A_TOKEN * later.length < pagesAsked, expected, received, minted.slice(0, 5));
     },
   },
   'short-pages': {

@@ -30,10 +30,9 @@ export interface Habits {
   readonly waitsFor429?: 'Retry-After' | 'seconds only' | 'backoff';
   /** The wait before the n-th retry in milliseconds, counted from 0. */
   readonly backoffMs?: (retry: number) => number;
-  /** Alters a request before it is sent. */
   readonly sends?: (sent: Sent, given: Given) => Sent;
-  /** Why it cannot read the text of a 200 answer. */
-  readonly chokesOn?: (text: string) => string | undefined;
+  /** What it cannot read in the text of a 200 answer, and what it says of it. */
+  readonly chokesOn?: readonly [text: RegExp, why: string];
   /** Returns the URL to request instead of `next`; called only on pages with one. */
   readonly onward?: (next: URL, page: PageSeen) => URL | string | undefined;
   readonly first?: (url: URL, given: Given) => URL | string;
@@ -80,14 +79,6 @@ export function smallClient(habits: Habits): Client {
       lines.push(`{"id":${idOf(id)},"tenantId":"${given.tenantId}","testTime":"${testTime}"}`);
     };
 
-    const takeEvents = (file: string): void => {
-      for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-        const event = parseJson(line)!;
-        const own = habits.readsEvents === 'by event' ? `event ${String(member(event, 'id'))}` : undefined;
-        take(member(event, 'data')!, own);
-      }
-    };
-
     const send = async (sent: Sent, method = sent.body === undefined ? 'GET' : 'POST'): Promise<Response> => {
       const { url, headers, body = null } = habits.sends?.(sent, given) ?? sent;
       const sentAtMs = clock.now();
@@ -97,8 +88,8 @@ export function smallClient(habits: Habits): Client {
     };
 
     const check = (text: string): void => {
-      const why = habits.chokesOn?.(text);
-      if (why !== undefined) throw new GaveUp(why);
+      const [unreadable, why] = habits.chokesOn ?? [];
+      if (unreadable?.test(text)) throw new GaveUp(why);
     };
 
     const mint = async (): Promise<void> => {
@@ -201,7 +192,12 @@ export function smallClient(habits: Habits): Client {
     try {
       const { splitAt } = habits;
       await (splitAt ? Promise.all([walk({ to: splitAt }), walk({ from: splitAt })]) : walk());
-      if (habits.readsEvents && given.events) takeEvents(given.events);
+      const events = habits.readsEvents && given.events ? readFileSync(given.events, 'utf8') : '';
+      for (const line of events.split('\n').filter(Boolean)) {
+        const event = parseJson(line)!;
+        const own = habits.readsEvents === 'by event' ? `event ${String(member(event, 'id'))}` : undefined;
+        take(member(event, 'data')!, own);
+      }
     } catch (error) {
       stderr += `gave up: ${(error as Error).message}\n`;
       status = signal.aborted ? undefined : (habits.exitsWith ?? 1);

@@ -1,7 +1,6 @@
 /** All known kinds of mistake. */
 import { access, tokenEndpoint } from './access.ts';
-import { answers, refusals } from './answers.ts';
-import { environment } from './environment.ts';
+import { answers, environment, refusals } from './answers.ts';
 import type { Features } from '../features.ts';
 import type { Mistake } from './mistake.ts';
 import { paging, windows } from './paging.ts';

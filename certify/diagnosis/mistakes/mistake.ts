@@ -10,5 +10,4 @@ export interface Mistake {
   readonly when?: RegExp;
 }
 
-/** Kinds by name. */
 export type Mistakes = Readonly<Record<string, Mistake>>;

@@ -19,7 +19,7 @@ interface Step {
 const flagsOf = (text: string): string[][] =>
   [...text.matchAll(/run certify -- (--[^'\n]*)/g)].map(([, flags]) => flags!.trim().split(' '));
 
-for (const name of ['gitlab.yml', 'Jenkinsfile']) {
+for (const name of ['gitlab.yml', 'Jenkinsfile'])
   test(`${name}: uses existing flags, always keeps a report and contains no secret`, async () => {
     const text = await read(`certify/package/ci/${name}`);
     const [flags] = flagsOf(text);
@@ -35,7 +35,6 @@ for (const name of ['gitlab.yml', 'Jenkinsfile']) {
     expect(text.trim().split('\n').length).toBeLessThan(16);
     if (name.endsWith('.yml')) expect(Object.keys(parse(text) as object)).toEqual(['certify']);
   });
-}
 
 test('github.yml calls the action with existing inputs', async () => {
   const workflow = parse(await read('certify/package/ci/github.yml')) as {
