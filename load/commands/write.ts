@@ -152,7 +152,7 @@ Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the
 
 const LOAD = fileURLToPath(new URL('..', import.meta.url));
 /** Tests and scripts that only the kit runs. */
-const EXCLUDED = /\.test\.ts$|\bk6\/(arrivals|tenants)\.ts$/;
+const EXCLUDED = /\.test\.ts$|\bk6\/tenants\.ts$/;
 
 /** Copies the scripts, with the folders that they import, and returns their paths. */
 export async function writeScripts(directory: string): Promise<string[]> {

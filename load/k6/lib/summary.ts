@@ -1,7 +1,7 @@
 /** The end of every scenario: counts, latency and thresholds in one JSON file, for the kit and for `merge`. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { dueCount } from '../../estimate/random.ts';
+import { dueMoments } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
 export interface Latency {
@@ -58,7 +58,7 @@ const partOf = (config: LoadConfig) => ({
   seconds: config.seconds,
   p99Ms: config.p99Ms,
   errorRate: config.errorRate,
-  due: dueCount(config),
+  due: dueMoments(config).length,
   /** k6's execution segment, such as `1/3:2/3`. */
   segment: String(exec.test.options.executionSegment ?? '0:1'),
 });
