@@ -22,11 +22,7 @@ const MAX_ARCHIVE_BYTES = 760_000;
 const ARCHIVE_TIMEOUT_MS = 60_000;
 
 /** Writes a ConfigMap, a TestRun and a README for creating the secret; returns the paths. Throws UsageError. */
-export async function writeKubernetes(
-  scenario: ScenarioName,
-  session: Session,
-  directory: string,
-): Promise<string[]> {
+export async function writeKubernetes(scenario: ScenarioName, session: Session, directory: string) {
   const { script, over }: Scenario = SCENARIOS[scenario];
   // Other scenarios decide after each step, which independent runners cannot do.
   if (!script)

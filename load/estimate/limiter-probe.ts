@@ -35,11 +35,7 @@ export interface Observation extends Reply {
 }
 
 /** Send `count` requests, spacingMs apart, not before notBeforeMs. */
-export interface Ask {
-  readonly notBeforeMs: number;
-  readonly count: number;
-  readonly spacingMs: number;
-}
+export type Ask = Readonly<Record<'notBeforeMs' | 'count' | 'spacingMs', number>>;
 
 /** More frequent polls would load the target. */
 const LEAST_GAP_MS = 4;
@@ -82,10 +78,7 @@ function mergeSimultaneous(group: readonly Observation[]): Observation[] {
   return [...group].sort((a, b) => Number(b.ok) - Number(a.ok)).map((one) => ({ ...one, atMs, slackMs }));
 }
 
-export interface ProbeLimits {
-  readonly maxRequests: number;
-  readonly maxSeconds: number;
-}
+export type ProbeLimits = Readonly<Record<'maxRequests' | 'maxSeconds', number>>;
 
 /** Limits, so that a probe ends soon: total length of Retry-After waits, and length of the overload. */
 const LONGEST_WAITS_S = 60;

@@ -13,10 +13,7 @@ export function randomSource(seed: number): () => number {
 
 export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
 
-/**
- * Due moments of a Poisson process, in milliseconds since the step's start. Evenly spaced arrivals would overestimate
- * the capacity for independent callers.
- */
+/** Due moments of a Poisson process, in ms since the start; even arrivals would overestimate the capacity. */
 export function poissonArrivals(seed: number, requestsPerSecond: number, seconds: number): number[] {
   const random = randomSource(seed);
   const due: number[] = [];
@@ -30,16 +27,11 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
 /** A longer run repeats its arrivals, so that its memory is bounded. */
 const MOST_DRAWN = 200_000;
 
-interface Arrivals {
-  readonly seed: number;
-  readonly requestsPerSecond: number;
-  readonly seconds: number;
-  readonly spikeFactor?: number;
-}
+type Arrivals = Readonly<Record<'seed' | 'requestsPerSecond' | 'seconds', number>>;
 
 /** Due moments of a run, in milliseconds since its start; a spike multiplies the rate in the second third. */
 export function dueMoments(
-  { seed, requestsPerSecond, seconds, spikeFactor = 1 }: Arrivals,
+  { seed, requestsPerSecond, seconds, spikeFactor = 1 }: Arrivals & { readonly spikeFactor?: number },
   keep = (draw: () => number[]): readonly number[] => draw(),
 ) {
   const thirdMs = (seconds * 1000) / 3;

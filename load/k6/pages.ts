@@ -42,8 +42,7 @@ export const setup = (): SetupData => runSetup(config);
 
 // In outage tests, one traversal in four is a poll at the end of the window.
 const pollShare = name === 'poll' ? 1 : config.outages ? 0.25 : 0;
-const start: StartPage = (data, draw, client) =>
-  (draw() < pollShare ? atHead : anywhere)(config)(data, draw, client);
+const start: StartPage = (data, draw, by) => (draw() < pollShare ? atHead : anywhere)(config)(data, draw, by);
 
 export default function (data: SetupData): void {
   arrive(config, data, start, due);

@@ -1,7 +1,4 @@
-/**
- * Many tenants together: polls of recent screenings on new connections, token requests, and back-fills that read all
- * screenings. The kit runs it: npm run load -- tenants.
- */
+/** Polls of many tenants on new connections, token requests and back-fills: npm run load -- tenants. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';

@@ -2,8 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
-import { type Assumptions, workOf } from './demand.ts';
-import { plan, type Measured } from './plan.ts';
+import { type Assumptions, plan, type Measured, workOf } from './plan.ts';
 import { poissonArrivals, randomSource } from '../estimate/random.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';

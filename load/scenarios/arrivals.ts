@@ -9,8 +9,7 @@ import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Ran = Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun>;
-type Judge = (ran: Ran & { step: Step }, session: Session) => Judgement;
-type Judgement = Readonly<{ held: boolean; lines: readonly string[] }>;
+type Judge = (ran: Ran & { step: Step }, session: Session) => { held: boolean; lines: readonly string[] };
 
 interface Kind extends Pick<Scenario, 'about' | 'over'> {
   readonly flags?: Scenario['flags'];

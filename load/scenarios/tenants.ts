@@ -32,11 +32,7 @@ async function measure(session: Session): Promise<Partial<LoadResult>> {
 /** Up to this share of the rate that is carried, requests wait for few others. */
 const QUIET = 0.25;
 
-export async function carried(
-  session: Searching,
-  backfills: number,
-  startRate?: number,
-): Promise<TenantsCarried> {
+export async function carried(session: Searching, backfills: number, from?: number): Promise<TenantsCarried> {
   const { poll: pollSeconds, tokenRenewal } = session.options;
   const pagesOfPolls: number[] = [];
   const backfill: { readonly rate: number; readonly ms: number }[] = [];
@@ -51,7 +47,7 @@ export async function carried(
     for (const one of isVoid ? [] : run.records)
       if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
   };
-  const found = await searchRate(session, 'tenants', over, { startRate, seen });
+  const found = await searchRate(session, 'tenants', over, { startRate: from, seen });
   const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy, quota } = found;
   // At higher rates, most of the latency is waiting, which says nothing about the work.
   const usable = steps.filter((step) => !step.void && step.p50Ms > 0);

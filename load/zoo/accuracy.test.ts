@@ -9,7 +9,7 @@ import { exponentialService } from './capacities.ts';
 import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
-import { FULL } from '../estimate/full-pages.ts';
+import { FULL } from '../estimate/other-limits.ts';
 import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';

@@ -24,14 +24,14 @@ const SPIKE = [
 ] as const;
 
 /** Moments of the whole run: exact rates with few VUs, the same for any number of runners. */
-export const dueMomentsOf = (config: LoadConfig) =>
-  dueMoments(config, (draw) => new SharedArray('due moments', draw));
+export const dueMomentsOf = (of: LoadConfig) =>
+  dueMoments(of, (draw) => new SharedArray('due moments', draw));
 
 type Due = ReturnType<typeof dueMomentsOf>;
 
 /** Each iteration waits for its moment. k6's own arrival rates are even, which is easier on a queue than callers are. */
-export function openArrivals({ vus: least, clients, seconds, timeoutSeconds }: LoadConfig, due: Due): Scenario {
-  const vus = Math.max(least, clients.length);
+export function openArrivals({ vus: own, clients, seconds, timeoutSeconds }: LoadConfig, due: Due): Scenario {
+  const vus = Math.max(own, clients.length);
   return {
     executor: 'shared-iterations',
     vus,
@@ -41,23 +41,14 @@ export function openArrivals({ vus: least, clients, seconds, timeoutSeconds }: L
   };
 }
 
-interface DueRequest {
-  readonly dueAtMs: number;
-  /** Since the start of the run. */
-  readonly dueMs: number;
-  /** How late a free VU started: the generator's own delay. */
-  readonly schedulerLagMs: number;
-  readonly draw: () => number;
-}
-
 let scenario: typeof exec.scenario | undefined;
 
-/** Waits until this iteration's moment; undefined if it has none. */
+/** Waits until this iteration's moment, also since the start of the run (dueMs); undefined if it has none. */
 export function waitUntilDue(
   { seed, seconds, spikeFactor }: LoadConfig,
   { startAtMs }: Pick<SetupData, 'startAtMs'>,
   due: Due,
-): DueRequest | undefined {
+) {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;

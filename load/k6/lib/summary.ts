@@ -4,11 +4,7 @@ import { sharedRun, type LoadConfig } from './config.ts';
 import { dueMoments } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
-export interface Latency {
-  readonly requests: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
+export type Latency = Readonly<Record<'requests' | 'p50Ms' | 'p99Ms', number>>;
 
 type Summary = ReturnType<typeof summarise>;
 /** As it is read again: the other members may be absent. */
@@ -63,10 +59,7 @@ const partOf = (config: LoadConfig) => ({
   segment: String(exec.test.options.executionSegment ?? '0:1'),
 });
 
-/**
- * The kit exports it next to a script; k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard
- * output, for `merge`.
- */
+/** k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard output, for `merge`. */
 export function handleSummary(data: SummaryData): Record<string, string> {
   return { [__ENV['SUMMARY'] || 'stdout']: `${JSON.stringify(summarise(data))}\n` };
 }
