@@ -143,7 +143,8 @@ export function measuredByTenants(
 ): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
-  const saturation = perSecond / MAX_UTILISATION;
+  // A poll of many pages may break the SLO far below the saturation.
+  const saturation = Math.max(perSecond / MAX_UTILISATION, (alone.saturatedAt ?? 0) * alone.pagesPerPoll);
   return {
     perSecond,
     limitedBy: alone.limitedBy,

@@ -1,6 +1,6 @@
 /** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
 import { confirmedUnless } from '../estimate/figures.ts';
-import { ascending, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
+import { ascending, largest, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import { SEARCH } from '../run/flags.ts';
 import type { ArrivalsRun, Scenario, Session } from '../run/session.ts';
@@ -67,6 +67,11 @@ export async function carried(session: Searching, backfills: number, from?: numb
     ...confirmedUnless(isIdle ? 'no page of a back-fill was served' : !confirmed && unconfirmed),
     prediction,
     pollMs: median(quiet.map((step) => step.p50Ms)),
+    saturatedAt:
+      largest(
+        usable.flatMap((step) => step.saturatedAt ?? []),
+        0,
+      ) || undefined,
     pagesPerPoll: sum(pagesOfPolls) / Math.max(1, pagesOfPolls.length),
     backfillPageMs: full.length > 0 ? { p50: quantile(full, 0.5), mean: sum(full) / full.length } : undefined,
   };
