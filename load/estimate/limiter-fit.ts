@@ -2,7 +2,13 @@
  * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
-import { findConcurrencyLimit, type FullPages, type Shaper, shaperOf } from './other-limits.ts';
+import {
+  areDelayedAlike,
+  findConcurrencyLimit,
+  type FullPages,
+  type Shaper,
+  shaperOf,
+} from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
@@ -40,6 +46,8 @@ export interface LimiterFinding {
   readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
+  /** Rejects nothing, but after some number of requests answers are later, by the same time. */
+  readonly isDelaying?: true;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
@@ -76,7 +84,10 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
   const shaper = even && even.ratePerSecond > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
-  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
+  if (seen.every(({ ok }) => ok))
+    return !shaper && areDelayedAlike(seen)
+      ? { kind: 'cannot-tell', isDelaying: true, ...noKind }
+      : { kind: 'none-found', shaper, ...noKind };
 
   const concurrencyLimit = findConcurrencyLimit(all, LEAST_REFUSED);
   if (concurrencyLimit !== undefined) return { kind: 'cannot-tell', concurrencyLimit, ...noKind };

@@ -91,6 +91,20 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
 }
 
+/** Delays that differ by less, as a share, are alike; probability of so many quick answers before random delays. */
+const [ALIKE_DELAYS, BY_CHANCE] = [0.1, 0.01];
+
+/** Whether a limit may delay answers instead of rejecting them: by the same time, and none before a number of them. */
+export function areDelayedAlike(seen: readonly Observation[]): boolean {
+  const quickest = smallest(seen.map(({ rttMs }) => rttMs));
+  const delays = seen.map(({ rttMs }) => rttMs - quickest);
+  const held = ascending(delays.filter((ms) => ms > HELD_MS));
+  if (held.length < LEAST_HELD) return false;
+  const before = delays.findIndex((ms) => ms > HELD_MS);
+  const isRandom = (1 - held.length / seen.length) ** before > BY_CHANCE;
+  return !isRandom && quantile(held, 0.9) < (1 + ALIKE_DELAYS) * quantile(held, 0.1);
+}
+
 /** Number of full pages, such as a back-fill reads, and of empty pages more than full ones if the limit counts requests. */
 const [FULL_PAGES, ALIKE] = [100, 1];
 /** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */

@@ -30,7 +30,8 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
   const left = limits.maxRequests - limiter.requests;
-  const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.concurrencyLimit === undefined;
+  const { shaper, concurrencyLimit, isDelaying } = limiter;
+  const open = limiter.kind === 'cannot-tell' && !shaper && !isDelaying && concurrencyLimit === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers do not decide the kind: probing again');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
@@ -67,6 +68,8 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
 function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLimits): string | undefined {
   if (limiter.shaper || limiter.concurrencyLimit !== undefined) return undefined;
+  if (limiter.isDelaying)
+    return 'nothing was rejected, but beyond some number answers are delayed, all by the same time: maybe by a limit';
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
   if (limiter.fromRest === undefined)

@@ -239,6 +239,10 @@ const NO_LIMITERS: Rows = {
     },
     right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
   })),
+  'a window that delays instead of rejecting': limitOf(20, 60, (limit, random) => ({
+    behaviour: { limits: [zoo.tarpit(fixedWindow(limit, 2000), 300 + 1700 * random())] },
+    right: isKind('cannot-tell'),
+  })),
 };
 
 /** Draws a server of the rows in turn, the round-trip time of its network, and the mean jitter of each direction. */

@@ -160,6 +160,16 @@ export const leakyBucket =
     return Object.assign(ask, { delayMs: () => (delays ? excess / perSecond : 0) });
   };
 
+/** Delays by `slowMs` what the limiter does not admit. */
+export const tarpit =
+  (settings: LimiterSettings, slowMs: number): CreateLimiter =>
+  () => {
+    const limiter = createLimiter(settings);
+    let delayMs = 0;
+    const ask = (atMs: number): number => ((delayMs = limiter(atMs) > 0 ? slowMs : 0), 0);
+    return Object.assign(ask, { delayMs: () => delayMs });
+  };
+
 /** Others, at random times, use the same limit. */
 export const sharedWith =
   (othersPerSecond: number, settings: LimiterSettings): CreateLimiter =>
