@@ -10,8 +10,16 @@ import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import { above0, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
-import type { ScenarioFlags } from './run/flags.ts';
+import {
+  above0,
+  duration,
+  from0,
+  optionsOf,
+  pageSize,
+  type ScenarioFlags,
+  share,
+  whole,
+} from './run/flags.ts';
 
 interface Io {
   readonly tell: (line: string) => void;
@@ -94,9 +102,10 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
     .option('--servers <n>', 'servers per family', whole, 24)
     .option('--seed <n>', 'random seed of the servers', whole, 1)
     .option('--all', 'also list the correct estimates')
-    .action((families: string[], flags: AccuracyFlags) =>
-      start(unlessAborted(signal, accuracy(families, flags))),
-    );
+    .action((given: string[], flags: { servers: number; seed: number; all?: boolean }) => {
+      const measured = import('./zoo/accuracy.ts').then(({ accuracy }) => accuracy(given, flags));
+      start(unlessAborted(signal, measured).then((isGood) => (isGood ? EXIT.held : EXIT.broken)));
+    });
 
   program
     .command('bench')
@@ -126,20 +135,4 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
     .action(() => start(unlessAborted(signal, ensureK6(tell)).then((path) => console.log(path))));
 
   return program;
-}
-
-interface AccuracyFlags {
-  readonly servers: number;
-  readonly seed: number;
-  readonly all?: boolean;
-}
-
-async function accuracy(given: string[], { servers, seed, all = false }: AccuracyFlags): Promise<number> {
-  const { printAccuracy, FAMILIES, judgeServer } = await import('./zoo/accuracy.ts');
-  const unknown = given.find((name) => !(FAMILIES as string[]).includes(name));
-  if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
-  const rows = [];
-  for (const family of given.length > 0 ? (given as typeof FAMILIES) : FAMILIES)
-    for (let index = 0; index < servers; index += 1) rows.push(await judgeServer(family, index, seed));
-  return printAccuracy(rows, all) ? EXIT.held : EXIT.broken;
 }

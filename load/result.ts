@@ -29,6 +29,8 @@ export interface TenantsCarried extends Pick<Found, Certainty> {
   readonly tenants: number;
   readonly pollMs: number;
   readonly pagesPerPoll: number;
+  /** Polls per second with a growing queue, if there was one. */
+  readonly saturatedAt?: number | undefined;
   readonly backfillPageMs?: { readonly p50: number; readonly mean: number } | undefined;
 }
 

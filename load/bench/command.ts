@@ -1,7 +1,4 @@
-/**
- * `npm run bench`: the cost of the reference server's pages and tokens, of a certification run, and of a page that k6
- * judges; as ratios, which are comparable across machines.
- */
+/** `npm run bench`: pages, tokens, a certification run and k6's judge as ratios, comparable across machines. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { prepareDirectory } from '../../engine/files.ts';

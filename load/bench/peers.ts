@@ -14,10 +14,7 @@ export interface Cursor {
   readonly offset: number;
 }
 
-/**
- * Pages per second of the server's query in pgbench, with 8 clients and prepared statements. Undefined if pgbench is not
- * installed. Throws an Error if it fails.
- */
+/** Pages per second of a query in pgbench, with 8 clients; undefined if it is not installed. Throws if it fails. */
 export async function pgbench(
   databaseUrl: string,
   query: string,

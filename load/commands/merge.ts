@@ -4,7 +4,6 @@ import { UsageError } from '../../engine/errors.ts';
 import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { shortfall } from '../estimate/random.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { brokenThresholds } from '../scenarios/format.ts';
@@ -101,8 +100,8 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
   return shared[0];
 }
 
-/** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
-const MAX_LAG = 0.5;
+/** Tolerated scheduler lag of a runner, as a share of the SLO's p99, and share of due requests that were not started. */
+const [MAX_LAG, SHORTFALL] = [0.5, 0.01];
 
 function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts']): string | undefined {
   const { parts: count, due = 0, p99Ms } = of;
@@ -110,5 +109,8 @@ function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts
   const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)
     return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
-  return shortfall(due, counts);
+  const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
+  return short > SHORTFALL * due
+    ? `generator overload: ${short} of ${due} requests were never started`
+    : undefined;
 }

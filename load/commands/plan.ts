@@ -1,21 +1,20 @@
-/**
- * `npm run load -- plan`: computes requests, utilisation, waiting times, replicas and cost from a measured capacity.
- */
+/** `npm run load -- plan`: requests, utilisation, waiting times, replicas and cost from a measured capacity. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Found } from '../estimate/figures.ts';
 import { bisect, linesOf } from '../estimate/numbers.ts';
-import { type Assumptions, meanPages } from '../plan/demand.ts';
-import { type Measured, plan } from '../plan/plan.ts';
+import { type Assumptions, type Measured, plan } from '../plan/plan.ts';
+import { meanPages } from '../plan/simulate.ts';
 import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
 import { plot } from '../report/plot.ts';
 
-type Computed = 'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread';
-
-export interface PlanFlags extends Omit<Assumptions, Computed> {
+export interface PlanFlags extends Omit<
+  Assumptions,
+  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
+> {
   readonly from: string;
   readonly tokenFrom?: string;
   readonly pollFrom?: string;
@@ -144,7 +143,8 @@ export function measuredByTenants(
 ): Measured {
   const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
   const pageMs = alone.pollMs / alone.pagesPerPoll;
-  const saturation = perSecond / MAX_UTILISATION;
+  // A poll of many pages may break the SLO far below the saturation.
+  const saturation = Math.max(perSecond / MAX_UTILISATION, (alone.saturatedAt ?? 0) * alone.pagesPerPoll);
   return {
     perSecond,
     limitedBy: alone.limitedBy,

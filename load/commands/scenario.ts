@@ -97,13 +97,9 @@ function withoutData(json: unknown): unknown {
 }
 
 function reference(flags: ScenarioFlags, tell: (line: string) => void): Promise<RunningReference> {
-  const { screenings, tokenLifetime, rateLimit, rateAlgorithm } = flags;
+  const { screenings, tokenLifetime, rateLimit, rateAlgorithm: kind } = flags;
   tell(`starting the reference server with ${screenings} screenings`);
-  const given = {
-    '--token-lifetime': tokenLifetime,
-    '--rate-limit': rateLimit,
-    '--rate-algorithm': rateAlgorithm,
-  };
+  const given = { '--token-lifetime': tokenLifetime, '--rate-limit': rateLimit, '--rate-algorithm': kind };
   const args = Object.entries(given).flatMap(([flag, value]) => (value ? [flag, String(value)] : []));
   return startReference(['--screenings', String(screenings), ...args], { tell: (line) => tell(`  ${line}`) });
 }

@@ -22,11 +22,7 @@ const MAX_ARCHIVE_BYTES = 760_000;
 const ARCHIVE_TIMEOUT_MS = 60_000;
 
 /** Writes a ConfigMap, a TestRun and a README for creating the secret; returns the paths. Throws UsageError. */
-export async function writeKubernetes(
-  scenario: ScenarioName,
-  session: Session,
-  directory: string,
-): Promise<string[]> {
+export async function writeKubernetes(scenario: ScenarioName, session: Session, directory: string) {
   const { script, over }: Scenario = SCENARIOS[scenario];
   // Other scenarios decide after each step, which independent runners cannot do.
   if (!script)
@@ -152,7 +148,7 @@ Delete the run with \`kubectl delete -f testrun.json -f configmap.json\` and the
 
 const LOAD = fileURLToPath(new URL('..', import.meta.url));
 /** Tests and scripts that only the kit runs. */
-const EXCLUDED = /\.test\.ts$|\bk6\/(arrivals|tenants)\.ts$/;
+const EXCLUDED = /\.test\.ts$|\bk6\/tenants\.ts$/;
 
 /** Copies the scripts, with the folders that they import, and returns their paths. */
 export async function writeScripts(directory: string): Promise<string[]> {

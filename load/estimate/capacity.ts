@@ -136,10 +136,7 @@ export class Search {
     }
   }
 
-  /**
-   * Every rate beyond a limit that bans costs a ban, and whether random arrivals meet it is chance: the figure is the
-   * rate that surely held, with a wide interval.
-   */
+  /** Every rate beyond a limit that bans costs a ban: the figure is the rate that surely held, with a wide interval. */
   async #besideBan(): Promise<Figure> {
     const { offered, seconds } = this.#steps.at(-1)!;
     const verdict = (): Verdict => this.#evidence().between(offered);
@@ -240,8 +237,7 @@ export class Search {
       if (low >= high || high / low <= SEARCH.narrow) break;
       const saturated = (this.#evidence().saturation() ?? Infinity) * SEARCH.ofSaturation;
       const middle = low < high / 4 ? high / 2 : (low + high) / 2;
-      const rate =
-        [saturated, this.#top * FIGURES.unsettled].find((one) => one > low && one < high) ?? middle;
+      const rate = [saturated, this.#top * FIGURES.unsettled].find((at) => at > low && at < high) ?? middle;
       let step = await this.#run(rate, stepSeconds);
       if (step.verdict === 'undecided' && !step.void) step = await this.#run(rate, stepSeconds);
       if (step.void) voids += 1;

@@ -61,12 +61,8 @@ const CAUSES = {
 } as const;
 
 export function depthShape({ pages, windows, emptyMs: empty }: Read) {
-  const least = median(windows.map(({ shortMs }) => shortMs));
-  const emptyMs = Math.min(
-    median(empty) || 0,
-    least || Infinity,
-    median(pages.map(({ ms }) => ms)) || Infinity,
-  );
+  const shortest = median(windows.map(({ shortMs }) => shortMs)) || Infinity;
+  const emptyMs = Math.min(median(empty) || 0, shortest, median(pages.map(({ ms }) => ms)) || Infinity);
   type Pair = readonly [ms: number, otherMs: number];
   const work = (ms: number): number => Math.max(0.1, ms - emptyMs);
   const ratio = (pairs: readonly Pair[]): number =>

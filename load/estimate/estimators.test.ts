@@ -9,9 +9,9 @@ import { recoveryOf } from '../scenarios/arrivals.ts';
 import { growthOf } from '../scenarios/chaos.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
-import { compareFullPages } from './full-pages.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
+import { compareFullPages } from './other-limits.ts';
 import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
 
 test('measures saturation only while the queue grows', async () => {

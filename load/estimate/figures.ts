@@ -156,12 +156,6 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
   };
 }
 
-interface StepRun {
-  readonly samples: readonly Sample[];
-  /** Why the generator or its machine may have influenced the samples. */
-  readonly void?: string | undefined;
-}
-
 export interface HowToRun {
   /** Latency does not matter: the step is not repeated for generator lag. */
   readonly countsOnly?: boolean;
@@ -169,7 +163,11 @@ export interface HowToRun {
   readonly pauseSeconds?: number;
 }
 
-export type RunStep = (requestsPerSecond: number, seconds: number, how?: HowToRun) => Promise<StepRun>;
+export type RunStep = (
+  requestsPerSecond: number,
+  seconds: number,
+  how?: HowToRun,
+) => Promise<Pick<Step, 'void'> & { readonly samples: readonly Sample[] }>;
 
 export interface SearchSettings {
   readonly slo: Slo;
@@ -212,12 +210,10 @@ export interface Quota {
 }
 
 /** A run that the figure was not computed from, and how many of its requests met the prediction. */
-export interface Prediction {
-  readonly requestsPerSecond: number;
-  readonly seconds: number;
+export interface Prediction extends Readonly<
+  Record<'requestsPerSecond' | 'seconds' | 'asPredicted' | 'requests', number>
+> {
   readonly what: string;
-  readonly asPredicted: number;
-  readonly requests: number;
 }
 
 export interface Found {

@@ -2,8 +2,13 @@
  * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
-import type { FullPages } from './full-pages.ts';
-import { findConcurrencyLimit, type Shaper, shaperOf } from './other-limits.ts';
+import {
+  areDelayedAlike,
+  findConcurrencyLimit,
+  type FullPages,
+  type Shaper,
+  shaperOf,
+} from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
@@ -14,10 +19,8 @@ import type { Sample } from './step.ts';
 /** Share of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
 const UNPREDICTED = 0.05;
 
-export const FIT = {
-  /** If more requests are admitted within the uncertainty of an answer's time, several kinds explain the answers. */
-  uncertain: 3,
-};
+/** If more requests are admitted within the uncertainty of an answer's time, several kinds explain the answers. */
+export const FIT = { uncertain: 3 };
 
 /** Least counts, as fewer answers are chance: rejections in a burst, admissions for a rate, waits that are too short. */
 const [LEAST_REFUSED, LEAST_ADMITTED, LEAST_SHORT_WAITS] = [4, 20, 3];
@@ -31,17 +34,20 @@ export interface LimiterFinding {
   /** Range compatible with the answers: of windowSeconds, or of ratePerSecond for a bucket. */
   readonly interval?: readonly [low: number, high: number];
   /** Answers that the kind was not fitted to, and how many of them it predicts. */
-  readonly prediction?: { readonly asPredicted: number; readonly requests: number };
+  readonly prediction?: Readonly<Record<'asPredicted' | 'requests', number>>;
   /** Whether the Retry-After waits were long enough; absent if none was named or waited out. */
   readonly retryAfterHonest?: boolean;
-  readonly retryAfter?: RetryAfter;
+  /** Retry-After waits of the probe, those that were long enough, and the longest additional time to an admission. */
+  readonly retryAfter?: Readonly<Record<'waits' | 'longEnough' | 'worstShortSeconds', number>>;
   /** Independent of a model: requests admitted from rest before the first 429, and in how many seconds. */
-  readonly fromRest?: { readonly admitted: number; readonly seconds: number } | undefined;
+  readonly fromRest?: Readonly<Record<'admitted' | 'seconds', number>> | undefined;
   /** Independent of a model: rate admitted under constant overload. */
   readonly longRunPerSecond?: number | undefined;
   readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
+  /** Rejects nothing, but after some number of requests answers are later, by the same time. */
+  readonly isDelaying?: true;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
   /** Whether each client has its own limit or all clients share one; absent with one client only. */
@@ -52,14 +58,6 @@ export interface LimiterFinding {
   /** If the kind cannot be told: those that fit, the best one first. */
   readonly alternatives: readonly LimiterKind[];
   readonly explained: Readonly<Partial<Record<LimiterKind, number>>>;
-}
-
-/** Retry-After waits that the probe waited out. */
-interface RetryAfter {
-  readonly waits: number;
-  readonly longEnough: number;
-  /** Longest additional time until a request was admitted. */
-  readonly worstShortSeconds: number;
 }
 
 /** Whether there were answers that the fit had to predict, and it did. */
@@ -78,9 +76,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     watchedSeconds,
     ...waits,
     fromRest:
-      first > 0
-        ? { admitted: first, seconds: rounded((seen[first]!.atMs - seen[0]!.atMs) / 1000) }
-        : undefined,
+      first > 0 ? { admitted: first, seconds: seconds(seen[first]!.atMs - seen[0]!.atMs) } : undefined,
     longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
@@ -88,7 +84,10 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
   const shaper = even && even.ratePerSecond > (common.longRunPerSecond ?? Infinity) ? undefined : even;
   if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
-  if (seen.every(({ ok }) => ok)) return { kind: 'none-found', shaper, ...noKind };
+  if (seen.every(({ ok }) => ok))
+    return !shaper && areDelayedAlike(seen)
+      ? { kind: 'cannot-tell', isDelaying: true, ...noKind }
+      : { kind: 'none-found', shaper, ...noKind };
 
   const concurrencyLimit = findConcurrencyLimit(all, LEAST_REFUSED);
   if (concurrencyLimit !== undefined) return { kind: 'cannot-tell', concurrencyLimit, ...noKind };
@@ -111,7 +110,6 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
   const [lowMs, highMs] = winner.windowMs;
   const rate = (ms: number): number => rounded((limit * 1000) / ms);
-  const seconds = (ms: number): number => rounded(ms / 1000);
   const figures =
     kind === 'token-bucket'
       ? { burst: limit, ratePerSecond: rate(windowMs), interval: [rate(highMs), rate(lowMs)] as const }
@@ -119,6 +117,8 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const told = later > 0 ? { ...figures, prediction } : figures;
   return { kind: isOpen ? 'cannot-tell' : kind, ...told, alternatives, explained, ...common };
 }
+
+const seconds = (ms: number): number => rounded(ms / 1000);
 
 /** Number of requests that are admitted within the uncertainty of an answer's time. */
 function uncertainty(seen: readonly Observation[]): number {

@@ -1,7 +1,4 @@
-/**
- * Models of the four common rate limiters. Simulated servers use them as limiters, and the estimator replays admitted
- * requests through them. Pure; runs in k6 and in Node. Times in ms.
- */
+/** Models of the four common rate limiters, for simulated servers and the estimator; in k6 and in Node. Times in ms. */
 
 export const LIMITER_KINDS = ['fixed-window', 'sliding-log', 'sliding-counter', 'token-bucket'] as const;
 export type LimiterKind = (typeof LIMITER_KINDS)[number];

@@ -2,7 +2,7 @@
  * The plan of a probe that identifies a rate limiter with few requests. It decides what to send and when; a function
  * sends it, so that k6 can run the probe against a target and tests against a simulated limiter.
  */
-import { largest, smallest, sum } from './numbers.ts';
+import { ascending, largest, quantile, smallest, sum } from './numbers.ts';
 
 export const PROBE = {
   /** Growth factor of the gaps between polls, and the gap as a share of the wait where that is known. */
@@ -11,7 +11,7 @@ export const PROBE = {
   /** Maximum number of concurrent requests in a burst. */
   largestBatch: 50,
   /** Delay over the quickest answer, and the number of successive batches with it, that show a shaper. */
-  shapedMs: 300,
+  shapedMs: 240,
   shapedBatches: 3,
   /** Number of Retry-After waits that are waited out without a request in between. */
   waits: 5,
@@ -35,14 +35,12 @@ export interface Observation extends Reply {
 }
 
 /** Send `count` requests, spacingMs apart, not before notBeforeMs. */
-export interface Ask {
-  readonly notBeforeMs: number;
-  readonly count: number;
-  readonly spacingMs: number;
-}
+export type Ask = Readonly<Record<'notBeforeMs' | 'count' | 'spacingMs', number>>;
 
 /** More frequent polls would load the target. */
 const LEAST_GAP_MS = 4;
+/** The quantile of a batch that is compared with the quickest answer. */
+const SHAPED_SHARE = 0.8;
 /** Half the resolution of a clock that counts whole milliseconds. */
 const CLOCK_MS = 0.5;
 
@@ -82,10 +80,7 @@ function mergeSimultaneous(group: readonly Observation[]): Observation[] {
   return [...group].sort((a, b) => Number(b.ok) - Number(a.ok)).map((one) => ({ ...one, atMs, slackMs }));
 }
 
-export interface ProbeLimits {
-  readonly maxRequests: number;
-  readonly maxSeconds: number;
-}
+export type ProbeLimits = Readonly<Record<'maxRequests' | 'maxSeconds', number>>;
 
 /** Limits, so that a probe ends soon: total length of Retry-After waits, and length of the overload. */
 const LONGEST_WAITS_S = 60;
@@ -210,8 +205,9 @@ export async function probeLimiter(
       passed += admitted;
       if (admitted === got.length) {
         batch = Math.min(PROBE.largestBatch, batch * 2);
-        const slowest = largest(got.map(({ rttMs }) => rttMs));
-        shaped = slowest > quickestMs + PROBE.shapedMs ? shaped + 1 : 0;
+        // Not the slowest: answers that take unequally long are no queue.
+        const late = quantile(ascending(got.map(({ rttMs }) => rttMs)), SHAPED_SHARE);
+        shaped = late > quickestMs + PROBE.shapedMs ? shaped + 1 : 0;
         if (shaped >= PROBE.shapedBatches) return passed;
         continue;
       }

@@ -1,7 +1,7 @@
 /**
  * Limits that are no rate limits. A concurrency limit answers 429 as a quota does, but what it admits depends on how long
  * answers take: rejections follow from the number of requests in flight. A shaper delays requests instead of rejecting
- * them: what it holds back comes out at an even pace.
+ * them: what it holds back comes out at an even pace. A limit of items or bytes rejects full pages earlier than empty ones.
  */
 import { ascending, largest, quantile, smallest } from './numbers.ts';
 import { type Sample, sentMsOf } from './step.ts';
@@ -89,4 +89,64 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
   const heldBack = Math.round(largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs)));
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
+}
+
+/** Delays that differ by less, as a share, are alike; probability of so many quick answers before random delays. */
+const [ALIKE_DELAYS, BY_CHANCE] = [0.1, 0.01];
+
+/** Whether a limit may delay answers instead of rejecting them: by the same time, and none before a number of them. */
+export function areDelayedAlike(seen: readonly Observation[]): boolean {
+  const quickest = smallest(seen.map(({ rttMs }) => rttMs));
+  const delays = seen.map(({ rttMs }) => rttMs - quickest);
+  const held = ascending(delays.filter((ms) => ms > HELD_MS));
+  if (held.length < LEAST_HELD) return false;
+  const before = delays.findIndex((ms) => ms > HELD_MS);
+  const isRandom = (1 - held.length / seen.length) ** before > BY_CHANCE;
+  return !isRandom && quantile(held, 0.9) < (1 + ALIKE_DELAYS) * quantile(held, 0.1);
+}
+
+/** Number of full pages, such as a back-fill reads, and of empty pages more than full ones if the limit counts requests. */
+const [FULL_PAGES, ALIKE] = [100, 1];
+/** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */
+export const FULL = { more: 1.5 };
+
+/** Pages that one client read in succession, until one was rejected. */
+export interface PagesRead {
+  readonly admitted: number;
+  readonly isRejected: boolean;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly items: number;
+  readonly bytes: number;
+}
+
+export interface FullPages extends PagesRead {
+  /** What the limit counts: requests, if it rejects empty pages as early as full ones. Absent without a rejection. */
+  readonly unit?: 'requests' | 'items-or-bytes' | 'cannot-tell';
+  /** Number of empty pages that were admitted after a rejection of full ones. */
+  readonly emptyAdmitted?: number;
+}
+
+/** The most pages that the comparison requests. */
+export const MOST_PAGES = FULL_PAGES + Math.ceil(FULL.more * FULL_PAGES);
+
+/**
+ * `read` waits until the limiter has reset and `afterSeconds` have passed, and then reads at most `count` pages.
+ * `fromRest`: number of empty pages that the limiter admitted after a pause, without waiting for a refill; pages read in
+ * succession may last longer than a window. Undefined if it admitted no full page.
+ */
+export async function compareFullPages(
+  read: (isFull: boolean, count: number, afterSeconds: number) => Promise<PagesRead | undefined>,
+  fromRest = Infinity,
+): Promise<FullPages | undefined> {
+  const full = await read(true, FULL_PAGES, 0);
+  if (!full || full.admitted === 0 || full.items === 0) return undefined;
+  if (!full.isRejected) return full;
+  const alike = full.admitted + ALIKE;
+  if (fromRest <= alike) return { ...full, unit: 'requests' };
+  const count = Math.ceil(FULL.more * full.admitted);
+  const empty = await read(false, count, full.retryAfterSeconds ?? 0);
+  if (!empty) return undefined;
+  const emptyAdmitted = Math.min(empty.admitted, fromRest);
+  const unit = emptyAdmitted <= alike ? 'requests' : emptyAdmitted < count ? 'cannot-tell' : 'items-or-bytes';
+  return { ...full, unit, emptyAdmitted };
 }

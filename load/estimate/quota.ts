@@ -82,9 +82,7 @@ export function quotaOf(sent: readonly Decision[], endMs: number): Quota {
   const longest = Math.max(cutMs, largest(waits.map(({ waitedMs }) => waitedMs)));
   const passed = (fromMs: number, toMs: number): number =>
     sent.filter(({ ok, atMs }) => ok && atMs >= fromMs && atMs < toMs).length;
-  const releases = waits.flatMap(({ waitedMs, passedMs }) =>
-    waitedMs >= QUOTA.long * longest ? [passedMs] : [],
-  );
+  const releases = waits.flatMap((one) => (one.waitedMs >= QUOTA.long * longest ? [one.passedMs] : []));
   const [first, last] = [releases[0] ?? 0, releases.at(-1) ?? 0];
 
   if (longest < QUOTA.even * endMs) {
@@ -132,8 +130,8 @@ const decisionsOf = (samples: readonly Sample[]): Decision[] =>
     .filter(({ status }) => status !== 0)
     .map((one) => ({ atMs: sentMsOf(one), ok: !isRejected(one) }))
     .sort((a, b) => a.atMs - b.atMs);
-const quotaOfRun = (samples: readonly Sample[], seconds: number): Quota =>
-  quotaOf(decisionsOf(samples), seconds * 1000);
+const quotaOfRun = (run: readonly Sample[], seconds: number): Quota =>
+  quotaOf(decisionsOf(run), seconds * 1000);
 
 /** The policy that RateLimit headers declare; if they only declare the time to the reset, the longest one seen. */
 export const declaredBy = (policies: readonly RatePolicy[]): RatePolicy | undefined =>

@@ -13,10 +13,7 @@ export function randomSource(seed: number): () => number {
 
 export const exponential = (random: () => number, mean: number): number => -mean * Math.log(1 - random());
 
-/**
- * Due moments of a Poisson process, in milliseconds since the step's start. Evenly spaced arrivals would overestimate
- * the capacity for independent callers.
- */
+/** Due moments of a Poisson process, in ms since the start; even arrivals would overestimate the capacity. */
 export function poissonArrivals(seed: number, requestsPerSecond: number, seconds: number): number[] {
   const random = randomSource(seed);
   const due: number[] = [];
@@ -27,28 +24,30 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
   return due;
 }
 
-/** k6's arrival rates may be one request short at each end of a phase, and on each runner. */
-const ROUNDING = 4;
+/** A longer run repeats its arrivals, so that its memory is bounded. */
+const MOST_DRAWN = 200_000;
 
-/** The minimum number of requests due in a run; a spike multiplies the rate in the second third. */
-export function dueCount(run: {
-  readonly requestsPerSecond: number;
-  readonly seconds: number;
-  readonly spikeFactor?: number;
-  readonly parts?: number;
-}): number {
-  const { requestsPerSecond, seconds, spikeFactor = 1, parts = 1 } = run;
-  return Math.max(0, Math.floor((requestsPerSecond * seconds * (2 + spikeFactor)) / 3) - ROUNDING * parts);
-}
+type Arrivals = Readonly<Record<'seed' | 'requestsPerSecond' | 'seconds', number>>;
 
-/** Tolerated share of due requests that the generator did not start before its end. */
-const SHORTFALL = 0.01;
-
-/** Why a run is void: due requests were never started. Dropped iterations found no free VU, which is another reason. */
-export function shortfall(due: number, counts: Readonly<Record<string, number>>): string | undefined {
-  const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
-  if (short <= SHORTFALL * due) return undefined;
-  return `generator overload: ${short} of ${due} requests were never started`;
+/** Due moments of a run, in milliseconds since its start; a spike multiplies the rate in the second third. */
+export function dueMoments(
+  { seed, requestsPerSecond, seconds, spikeFactor = 1 }: Arrivals & { readonly spikeFactor?: number },
+  keep = (draw: () => number[]): readonly number[] => draw(),
+) {
+  const thirdMs = (seconds * 1000) / 3;
+  // Drawn at a constant rate, in a time that a spike then shortens.
+  const drawnMs = thirdMs * (2 + spikeFactor);
+  const repeats = Math.ceil((requestsPerSecond * drawnMs) / 1000 / MOST_DRAWN);
+  const periodMs = drawnMs / repeats;
+  const drawn = keep(() => poissonArrivals(seed, requestsPerSecond, periodMs / 1000));
+  return {
+    length: repeats * drawn.length,
+    at(index: number): number {
+      const ms = Math.floor(index / drawn.length) * periodMs + drawn[index % drawn.length]!;
+      const ofSpikeMs = Math.min(Math.max(0, ms - thirdMs), spikeFactor * thirdMs);
+      return ms - ofSpikeMs * (1 - 1 / spikeFactor);
+    },
+  };
 }
 
 /** The number of virtual users for a rate: twice as many as are busy while answers take as long as the SLO allows. */

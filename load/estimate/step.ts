@@ -39,10 +39,7 @@ export const sentMsOf = ({ dueMs, latencyMs, serviceMs }: Sample): number => due
 /** Share of answers that may exceed a p99. */
 export const LATE_SHARE = 0.01;
 
-export interface Slo {
-  readonly p99Ms: number;
-  readonly errorRate: number;
-}
+export type Slo = Readonly<Record<'p99Ms' | 'errorRate', number>>;
 
 export interface Step {
   /** Scheduled and answered requests per second. */

@@ -1,9 +1,9 @@
 /** Sends the limiter's probe from one VU; by hand it also identifies the limiter. */
 import { check } from 'k6';
 import http from 'k6/http';
-import type { PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter } from '../estimate/limiter-fit.ts';
 import { type Ask, probeLimiter, type Probed, type Reply } from '../estimate/limiter-probe.ts';
+import type { PagesRead } from '../estimate/other-limits.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
 import { areRecordsRead, MAX_PAGE_SIZE, readConfig, thresholdsOf, type LoadConfig } from './lib/config.ts';
 import type { RatePolicy } from '../estimate/step.ts';

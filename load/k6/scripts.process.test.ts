@@ -22,7 +22,7 @@ import { load, setting, test } from '../zoo/setting.ts';
 import type { SimulatedSettings } from '../zoo/server.ts';
 
 const run = promisify(execFile);
-const SCRIPTS = ['arrivals', 'pages', 'rate-limit', 'tenants', 'token', 'walks'];
+const SCRIPTS = ['pages', 'rate-limit', 'tenants', 'token', 'walks'];
 
 async function byHand(
   k6: string,

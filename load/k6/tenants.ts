@@ -1,10 +1,7 @@
-/**
- * Many tenants together: polls of recent screenings on new connections, token requests, and back-fills that read all
- * screenings. The kit runs it: npm run load -- tenants.
- */
+/** Polls of many tenants on new connections, token requests and back-fills: npm run load -- tenants. */
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import { dueMoments, precomputedArrivals, waitForMoment } from './lib/arrivals.ts';
+import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { type Client, mint, type PageRequest, type Sent } from './lib/client.ts';
 import { MAX_PAGE_SIZE, readConfig } from './lib/config.ts';
 import { write } from './lib/record.ts';
@@ -14,7 +11,7 @@ const config = readConfig();
 const { seconds } = config;
 const { pollSeconds, backfills, tokensPerSecond } = config.tenants!;
 /** Tenants poll independently, so that their polls form a Poisson process. */
-const due = dueMoments(config);
+const due = dueMomentsOf(config);
 
 const duration = `${seconds}s`;
 const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s' };
@@ -31,12 +28,12 @@ export const options = {
   // After a poll interval of a minute, servers have usually closed the idle connection.
   noVUConnectionReuse: true,
   scenarios: {
-    polls: { ...precomputedArrivals(config, due), exec: 'poll' },
+    polls: { ...openArrivals(config, due), exec: 'poll' },
     ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
 };
 
-export const setup = (): SetupData => runSetup(config, 500);
+export const setup = (): SetupData => runSetup(config);
 
 /** The screenings since the previous poll: the window ends before the data's end by the run's remaining time. */
 function pollWindow({ window }: SetupData, client: Client, leftMs: number): PageRequest {
@@ -47,10 +44,9 @@ function pollWindow({ window }: SetupData, client: Client, leftMs: number): Page
 }
 
 export function poll(data: SetupData): void {
-  const dueRequest = waitForMoment(config, data, due);
+  const dueRequest = waitUntilDue(config, data, due);
   if (!dueRequest) return;
-  const { dueAtMs, schedulerLagMs } = dueRequest;
-  const dueMs = dueAtMs - data.startAtMs;
+  const { dueAtMs, dueMs, schedulerLagMs } = dueRequest;
   const client = clientOfVu(config, data);
   const startedMs = Date.now();
   let pages = 0;

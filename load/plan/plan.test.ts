@@ -2,8 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
-import { type Assumptions, workOf } from './demand.ts';
-import { plan, type Measured } from './plan.ts';
+import { type Assumptions, plan, type Measured, workOf } from './plan.ts';
 import { poissonArrivals, randomSource } from '../estimate/random.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';
@@ -199,15 +198,15 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
   expect(rejected.steps.join()).toContain('at least 5699 such tenants');
 });
 
-/** The tenants that a single worker carries, each page of a back-fill costing five others: alone, and beside one. */
-async function carriedTenants() {
+/** The tenants that such a server carries, each page of a back-fill costing five others: alone, and beside one. */
+async function carriedTenants({ workers = 1, pageMs = 10, pages = 1 } = {}) {
   let runs = 0;
   const tryArrivals: Session['tryArrivals'] = async (_script, rate, seconds, { tenants }) => {
     const moments = poissonArrivals((runs += 1), rate, seconds);
-    const polls = moments.map((atMs) => ({ atMs, pages: 1 }));
+    const polls = moments.map((atMs) => ({ atMs, pages }));
     const beside = { tokensPerPoll: 0, tokenPrice: 1, backfills: tenants!.backfills, backfillWork: 5 };
-    const { pollMs, backfillMs } = servePolls(1, 10, polls, beside, randomSource(runs));
-    const answered = { kind: 'arrival', status: 200, schedulerLagMs: 0 } as const;
+    const { pollMs, backfillMs } = servePolls(workers, pageMs, polls, beside, randomSource(runs));
+    const answered = { kind: 'arrival', status: 200, schedulerLagMs: 0, pages } as const;
     const samples = moments.map((dueMs, index) => {
       const latencyMs = pollMs[index]!;
       return { ...answered, dueMs, latencyMs, serviceMs: latencyMs };
@@ -226,6 +225,15 @@ test('the price of a screening follows from pages that waited for little else', 
   const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
   const work = workOf(1, 1000, pricesBy(alone, measured.backfillWork, 100));
   expect(Math.abs(work / 5 - 1)).toBeLessThan(0.25);
+});
+
+test('carries the tenants that were measured, also if the pages of a poll take most of the SLO', async () => {
+  const { alone, beside } = await carriedTenants({ workers: 4, pageMs: 17, pages: 12 });
+  const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
+  const tenants = Math.floor(0.8 * alone.tenants);
+  // 1,150 screenings per poll.
+  const asked = { tenants, screeningsPerDay: 1150 * 1440, ...pricesBy(alone, measured.backfillWork, 100) };
+  expect(planned(asked, measured)).toMatchObject({ carried: true });
 });
 
 test('takes the quota of a single client for one, and reports an undecided number of tenants', async () => {

@@ -2,7 +2,6 @@
 import { lowerBound } from '../../engine/data/oracle.ts';
 import { quantile } from '../estimate/numbers.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
-import { type Assumptions, meanPages, pagesAtMost, pagesOfPolls } from './demand.ts';
 
 interface Beside {
   /** Token requests per poll, and the cost of one in pages. */
@@ -16,9 +15,9 @@ interface Beside {
   readonly backfillGapMs?: number;
 }
 
-interface Polls extends Beside, Pick<Assumptions, 'tenants' | 'poll' | 'pollSpread' | 'pageSize'> {
-  /** Mean number of screenings per poll (Poisson). */
-  readonly screenings: number;
+/** The demand of tenants (plan.ts); screenings: the mean per poll (Poisson). */
+interface Polls
+  extends Beside, Readonly<Record<'tenants' | 'poll' | 'pollSpread' | 'pageSize' | 'screenings', number>> {
   /** What the latencies are of: a poll lasts until its last page. */
   readonly of: 'polls' | 'pages';
 }
@@ -122,3 +121,27 @@ export function insertDescending<Event extends { readonly atMs: number }>(list: 
   const index = lowerBound(list, ({ atMs }) => atMs < event.atMs);
   list.splice(index, 0, event);
 }
+
+/** More standard deviations above the mean are too rare to matter. */
+const RANGE = 9;
+
+/** The shares of the polls with at most 1, 2, … pages; the number of screenings is Poisson, with this mean. */
+export function pagesOfPolls(meanScreenings: number, pageSize: number): number[] {
+  const pages = Math.ceil((meanScreenings + RANGE * Math.sqrt(meanScreenings + 1)) / pageSize);
+  let [logTerm, total] = [-meanScreenings, Math.exp(-meanScreenings)];
+  return Array.from({ length: pages }, (_, page) => {
+    for (let n = page * pageSize + 1; n <= (page + 1) * pageSize; n += 1) {
+      logTerm += Math.log(meanScreenings / n);
+      total += Math.exp(logTerm);
+    }
+    return page === pages - 1 ? 1 : total;
+  });
+}
+
+/** The mean of max(1, ⌈N / pageSize⌉): the sum of the probabilities of more than 0, 1, … pages. */
+export const meanPages = (meanScreenings: number, pageSize: number): number =>
+  pagesOfPolls(meanScreenings, pageSize).reduce((mean, share) => mean + 1 - share, 1);
+
+/** The number of pages that this share of the polls does not exceed. */
+export const pagesAtMost = (shares: readonly number[], share: number): number =>
+  1 + shares.findIndex((each) => each >= share);

@@ -23,9 +23,7 @@ function linearTicks(low: number, high: number, count: number): number[] {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = ROUND.map((factor) => factor * power).find((each) => each >= raw * 0.999)!;
   const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
-  return Array.from({ length: last - first + 1 }, (_, index) =>
-    Number(((first + index) * step).toPrecision(12)),
-  );
+  return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * step).toPrecision(12)));
 }
 
 function logTicks(low: number, high: number): number[] {
@@ -55,8 +53,7 @@ export function plot(
   const yTicks = logY ? logTicks(low, high) : linearTicks(Math.min(0, low), high || 1, 5);
   const [x0, x1] = [xTicks[0]!, xTicks.at(-1)!];
   const [y0, y1] = [scaleY(yTicks[0]!), scaleY(yTicks.at(-1)!)];
-  const left = (value: number): string =>
-    (LEFT + ((value - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT)).toFixed(1);
+  const left = (value: number) => (LEFT + ((value - x0) / (x1 - x0)) * (WIDTH - LEFT - RIGHT)).toFixed(1);
   const top = (value: number): string =>
     (HEIGHT - BOTTOM - ((scaleY(value) - y0) / (y1 - y0)) * (HEIGHT - TOP - BOTTOM)).toFixed(1);
   const to = figure && Number.isFinite(figure.to) ? figure.to : x1;

@@ -31,10 +31,7 @@ export async function findK6(): Promise<string | undefined> {
   return undefined;
 }
 
-/**
- * Returns the path of k6; if it is missing, installs it into the cache, with Go or with a container engine. Throws a
- * UsageError that says how to install it.
- */
+/** Returns the path of k6; if it is missing, installs it into the cache. Throws a UsageError that says how to. */
 export async function ensureK6(tell: (line: string) => void): Promise<string> {
   const found = await findK6();
   if (found) return found;

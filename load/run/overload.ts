@@ -1,7 +1,4 @@
-/**
- * Detects generator overload, which makes a result void. Finds the number of virtual users, and so of connections:
- * raised if requests waited, lowered if connections were refused.
- */
+/** Detects generator overload, which makes a result void, and finds the number of virtual users (connections). */
 import { ascending, largest, quantile, sum } from '../estimate/numbers.ts';
 import { failed, LATE_SHARE, type Slo, STEP } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';

@@ -5,13 +5,13 @@ import { type Defaults, type ScenarioOptions, SLO } from './flags.ts';
 import type { Slo } from '../estimate/step.ts';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import type { Finding } from '../k6/lib/judge.ts';
-import { dueCount, enoughVUs, poissonArrivals, shortfall } from '../estimate/random.ts';
+import { dueMoments, enoughVUs } from '../estimate/random.ts';
 import type { Window } from '../k6/lib/window.ts';
 import type { LoadResult } from '../result.ts';
 import { Judge } from './judging.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { arrivalsOf, type K6Run, runK6, trackProgress } from './k6-run.ts';
-import { Connections, isRefused, type Overload, overloadOf } from './overload.ts';
+import { Connections, isRefused, overloadOf } from './overload.ts';
 import { pressureAtRest } from './machine.ts';
 import type { Prepared } from './target.ts';
 
@@ -38,14 +38,11 @@ export interface ArrivalsRun {
   readonly void?: string | undefined;
 }
 
-const VOID_PAUSE_MS = 1000;
+const [VOID_PAUSE_MS, INITIAL_LATENCY_MS] = [1000, 100];
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
-const INITIAL_LATENCY_MS = 100;
-/** For bursts of arrivals, in addition to twice the mean number of busy connections. */
-const SPARE_CONNECTIONS = 8;
-/** For bursts, where a connection limit of the target does not matter. */
-const SPARE_VUS = 20;
+/** For bursts: connections besides twice the mean number of busy ones, and VUs where their number does not matter. */
+const [SPARE_CONNECTIONS, SPARE_VUS] = [8, 20];
 
 /** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
 const SEEDS = 10_000;
@@ -126,7 +123,7 @@ export class Session {
       ca: this.prepared.target.ca,
       judge: (sample) => this.judge.judge(sample),
       // Steps are short and may overload the target on purpose; outages end by themselves.
-      progress: isPrecomputed(config) || config.outages ? undefined : trackProgress(config, this.tell),
+      progress: isStep(config) || config.outages ? undefined : trackProgress(config, this.tell),
     });
     this.findings.push(...run.findings);
     this.requests += run.summary?.counts['pages'] ?? 0;
@@ -180,7 +177,7 @@ export class Session {
         continue;
       }
       if (!refused) connections.accept(vus);
-      const found = shortfallOf(run) ?? overloadOf(run, samples, slo, atRest);
+      const found = overloadOf(run, samples, slo, atRest);
       if (!found) {
         const answered = samples.filter(({ status }) => status !== 0);
         this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
@@ -202,23 +199,14 @@ export class Session {
   }
 }
 
-/** Whether the script precomputes the due moments; in other scripts k6 schedules them. */
-const isPrecomputed = ({ scenario }: LoadConfig): boolean => ['arrivals', 'tenants'].includes(scenario);
+const isStep = ({ scenario }: LoadConfig): boolean => ['arrivals', 'tenants'].includes(scenario);
 
-function shortfallOf({ summary, config }: K6Run): Overload | undefined {
-  const due = isPrecomputed(config) ? 0 : dueCount(config);
-  const reason = shortfall(due, summary?.counts ?? {});
-  return reason === undefined ? undefined : { reason, remedy: 'passing' };
-}
-
-/** Adds due requests without a record as failed, evenly spread over the run: it ended first, or no VU was free. */
-function withLost({ records, config, oneIn }: K6Run): ArrivalRecord[] {
+/** Adds due requests without a record as failed, evenly spread over the run, unless it was stopped early. */
+function withLost({ records, config, oneIn, isHopeless }: K6Run): ArrivalRecord[] {
   const samples = arrivalsOf(records);
-  const { seed, requestsPerSecond, seconds } = config;
-  const due = isPrecomputed(config)
-    ? poissonArrivals(seed, requestsPerSecond, seconds).length
-    : dueCount(config);
-  const count = samples.length === 0 ? 0 : Math.max(0, Math.floor(due / oneIn) - samples.length);
+  const { seconds } = config;
+  const due = isHopeless || samples.length === 0 ? 0 : Math.floor(dueMoments(config).length / oneIn);
+  const count = Math.max(0, due - samples.length);
   const latencyMs = (seconds + config.timeoutSeconds) * 1000;
   const common = { kind: 'arrival', latencyMs, serviceMs: latencyMs, status: 0, schedulerLagMs: 0 } as const;
   const gapMs = (seconds * 1000) / count;

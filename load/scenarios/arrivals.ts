@@ -9,8 +9,7 @@ import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
 import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Ran = Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun>;
-type Judge = (ran: Ran & { step: Step }, session: Session) => Judgement;
-type Judgement = Readonly<{ held: boolean; lines: readonly string[] }>;
+type Judge = (ran: Ran & { step: Step }, session: Session) => { held: boolean; lines: readonly string[] };
 
 interface Kind extends Pick<Scenario, 'about' | 'over'> {
   readonly flags?: Scenario['flags'];
@@ -34,7 +33,9 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
       ? await session.finishing(arrivalsUnderOutages(session, own.vus!))
       : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
-    const step = judgeStep(rate, duration, samples, session.slo);
+    // A run that was stopped early is judged by its own length.
+    const seconds = run.isHopeless ? samples.at(-1)!.dueMs / 1000 : duration;
+    const step = judgeStep(rate, seconds, samples, session.slo);
     const bySlo = { held: step.held && run.status === 0, lines: [] };
     const sorted = ascending(samples.map(({ latencyMs }) => latencyMs));
     const at = (share: number): number => quantile(sorted, share);
@@ -42,10 +43,10 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     const share = run.oneIn > 1 ? ` (one in ${run.oneIn} measured)` : '';
     return {
       held,
-      seconds: duration,
+      seconds,
       latency: { requests: samples.length * run.oneIn, p50Ms: at(0.5), p99Ms: at(0.99) },
       summary: [
-        `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${duration} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
+        `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
         ...lines,
         ...(ran.lines ?? []),
         ...brokenThresholds(run.summary?.thresholds),
@@ -92,13 +93,14 @@ export const soak = arrivals('soak', {
   unit: 'pages',
   // Enough VUs for a target that lets every request time out.
   over: (options) => ({ vus: vusFor(options.rate * options.timeout, options) }),
-  judge({ samples, run, step, flat = true }, { findings, options: { duration } }) {
-    const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, duration, from, from + 0.25)));
+  judge({ samples, run, step, flat = true }, { findings }) {
+    const { seconds } = step;
+    const [first, last] = [0, 0.75].map((from) => median(latenciesIn(samples, seconds, from, from + 0.25)));
     const seen = !Number.isNaN(first! + last!);
     // A target that never recovered is a finding, not a void run.
-    if (!seen && findings.length === 0) throw tooFew(samples.length, duration);
+    if (!seen && findings.length === 0) throw tooFew(samples.length, seconds);
     const drifts =
-      duration >= LEAST_SECONDS_TO_DRIFT && last! > DRIFT.factor * first! && last! > first! + DRIFT.ms;
+      seconds >= LEAST_SECONDS_TO_DRIFT && last! > DRIFT.factor * first! && last! > first! + DRIFT.ms;
     const { token_calls = 0, unauthenticated = 0 } = run.summary?.counts ?? {};
     const slowest = samples.reduce((most, one) => Math.max(most, one.latencyMs), 0);
     return {
@@ -117,11 +119,12 @@ export const spike = arrivals('spike', {
   flags: { spikeFactor: PRESETS.spike.spikeFactor },
   unit: 'pages',
   over: ({ rate, spikeFactor, maxVus }) => ({ spikeFactor, vus: vusFor(rate * spikeFactor, { maxVus }) }),
-  judge({ samples }, { slo, options: { rate, duration, spikeFactor } }) {
-    const p99 = (from: number, to: number) => quantile(latenciesIn(samples, duration, from, to), 0.99);
+  judge({ samples, step }, { slo, options: { rate, spikeFactor } }) {
+    const { seconds } = step;
+    const p99 = (from: number, to: number) => quantile(latenciesIn(samples, seconds, from, to), 0.99);
     const [before, during, after] = [p99(0, 1 / 3), p99(1 / 3, 2 / 3), p99(5 / 6, 1)];
-    if (Number.isNaN(before + during + after)) throw tooFew(samples.length, duration);
-    const { lost, recoveredMs, isNormal, end } = recoveryOf(samples, duration, slo);
+    if (Number.isNaN(before + during + after)) throw tooFew(samples.length, seconds);
+    const { lost, recoveredMs, isNormal, end } = recoveryOf(samples, seconds, slo);
     return {
       held: isNormal && lost === 0,
       lines: [

@@ -26,7 +26,7 @@ export const predictionText = ({ asPredicted, requests, seconds, what, ...of }: 
 
 /** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>
-  new VoidRun(`too few answers (${answers} in ${seconds} s): raise --rate or --duration`);
+  new VoidRun(`too few answers (${answers} in ${seconds.toFixed(0)} s): raise --rate or --duration`);
 
 const BINS = 40;
 

@@ -1,5 +1,4 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
-import { formatInstant, instant, type Instant, shift } from '../../engine/data/instant.ts';
 import { type DepthFinding, depthShape, LEAST_PAGES, type WindowPair } from '../estimate/depth.ts';
 import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
@@ -12,10 +11,7 @@ import { quantiles } from './format.ts';
 
 /** Number of window pairs before and after the database has cached its plans, and of zero-width windows. */
 const [EARLY_PAIRS, SETTLED_PAIRS, EMPTY_WALKS] = [4, 12, 25];
-/**
- * A database may cache a plan after five executions on a connection: each connection gets more short windows than that,
- * concurrently, before long ones are read again.
- */
+/** A database may cache a plan after five executions: each connection reads more short windows before long ones. */
 const PLANNED = { connections: 16, executions: 8 } as const;
 /** Length of a short window, in pages of the traversal: it contains a full one, however unevenly the data are spread. */
 const SHORT_PAGES = 2;
@@ -29,8 +25,6 @@ export const paging: Scenario = {
   flags: { pageSize: 500 },
   run: judgeDepth,
 };
-
-type PagingOptions = Pick<ScenarioOptions, 'pageSize' | 'maxPages'>;
 
 async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
   const read: ReadWalks = (walks, vus) => walk(session, walks, vus);
@@ -72,7 +66,7 @@ export type ReadWalks = (walks: readonly Walk[], vus?: number) => Promise<readon
 export async function measureDepth(
   read: ReadWalks,
   window: Window,
-  { pageSize, maxPages = DEEPEST }: PagingOptions,
+  { pageSize, maxPages = DEEPEST }: Pick<ScenarioOptions, 'pageSize' | 'maxPages'>,
   tell: (line: string) => void = () => {},
 ): Promise<DepthFinding & { readonly rows: number }> {
   // Before any short window, so that no plan for short windows is cached.
@@ -116,23 +110,6 @@ export async function measureDepth(
   return { ...depthShape({ pages, windows: [...early, ...settled], emptyMs }), rows };
 }
 
-/** `count` windows, each a share of the whole range, evenly spread over it. */
-function slices(
-  { from, to }: Window,
-  share: number,
-  count: number,
-  rest: Pick<Walk, 'label' | 'pageSize' | 'maxPages'>,
-): Walk[] {
-  const [first, last] = [instant(from), instant(to)];
-  const micros = (last.seconds - first.seconds) * 1_000_000n;
-  const at = (part: number): Instant =>
-    shift(first, (micros * BigInt(Math.round(part * 1e9))) / 1_000_000_000n);
-  return Array.from({ length: count }, (_, i) => {
-    const start = ((1 - share) * i) / Math.max(1, count - 1);
-    return { ...rest, from: formatInstant(at(start)), to: formatInstant(at(start + share)) };
-  });
-}
-
 async function walk(session: Session, walks: readonly Walk[], vus = 1): Promise<PageRecord[]> {
   const run = await session.run('walks', { walks, vus, seconds: WALK_SECONDS });
   const pages = run.records.filter((one) => one.kind === 'page');
@@ -145,13 +122,18 @@ async function walk(session: Session, walks: readonly Walk[], vus = 1): Promise<
 const SIZES = [10, 100, 1000];
 const LENGTHS = { 'a thousandth': 0.001, 'a fiftieth': 0.02, half: 0.5 };
 
-/** Latency and items per second by page size and window length, with VUS concurrent VUs. */
+/** Latency and items per second by page size and window length, in windows evenly spread, with VUS concurrent VUs. */
 async function compareSizes(session: Session) {
+  const { from, to } = session.prepared.base.window;
+  const [firstMs, lastMs] = [Date.parse(from), Date.parse(to)];
+  const at = (part: number): string => new Date(firstMs + part * (lastMs - firstMs)).toISOString();
   const rows = [];
   for (const [window, share] of Object.entries(LENGTHS))
     for (const pageSize of SIZES) {
-      const rest = { label: window, pageSize, maxPages: 10 };
-      const walks = slices(session.prepared.base.window, share, VUS * 2, rest);
+      const walks = Array.from({ length: 2 * VUS }, (_, index): Walk => {
+        const start = ((1 - share) * index) / (2 * VUS - 1);
+        return { label: window, pageSize, maxPages: 10, from: at(start), to: at(start + share) };
+      });
       const pages = await walk(session, walks, VUS);
       const ms = pages.map((one) => one.ms);
       rows.push({

@@ -2,8 +2,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
-import { compareFullPages, isComparable, MOST_PAGES } from '../estimate/full-pages.ts';
-import type { FullPages, PagesRead } from '../estimate/full-pages.ts';
+import { compareFullPages, type FullPages, MOST_PAGES, type PagesRead } from '../estimate/other-limits.ts';
 import { identifyLimiter, isMet, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { linesOf, percent } from '../estimate/numbers.ts';
@@ -31,7 +30,8 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
   const left = limits.maxRequests - limiter.requests;
-  const open = limiter.kind === 'cannot-tell' && !limiter.shaper && limiter.concurrencyLimit === undefined;
+  const { shaper, concurrencyLimit, isDelaying } = limiter;
+  const open = limiter.kind === 'cannot-tell' && !shaper && !isDelaying && concurrencyLimit === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers do not decide the kind: probing again');
     await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
@@ -48,7 +48,8 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
     const read = readingFromRest(session, settleSeconds(limiter, probed.seen));
     const spare = limits.maxRequests - limiter.requests;
     limiter = { ...limiter, scope: await scopeOf(session, read, probed, spare) };
-    if (isComparable(limiter) && spare + reserved >= MOST_PAGES)
+    // Only a limiter that was identified, or is absent, rejects the same number of pages each time.
+    if (limiter.kind !== 'cannot-tell' && spare + reserved >= MOST_PAGES)
       limiter = await withFullPages(session, read, limiter);
   }
   limiter = { ...limiter, declared };
@@ -67,6 +68,8 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
 /** Why the run is void. Several kinds that fit are a result; too few answers, or no kind that fits, are not. */
 function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLimits): string | undefined {
   if (limiter.shaper || limiter.concurrencyLimit !== undefined) return undefined;
+  if (limiter.isDelaying)
+    return 'nothing was rejected, but beyond some number answers are delayed, all by the same time: maybe by a limit';
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
   if (limiter.fromRest === undefined)
@@ -76,14 +79,11 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
 }
 
 /** Requests of the first client once another one is rejected; fewer than it is admitted from rest. */
-const PROOF = 20;
-const SHARE_OF_FIRST = 0.6;
+const [PROOF, SHARE_OF_FIRST] = [20, 0.6];
 /** Requests of the other client, in multiples of those that the first one was admitted: enough to use up a shared limit. */
-const TO_REJECTION = 1.5;
-const CONCURRENCY = 50;
+const [TO_REJECTION, CONCURRENCY, SCOPE_TRIES] = [1.5, 50, 3];
 /** Shares of the first client's requests that are admitted: fewer than LITTLE with a shared limit, more than MOST with its own. */
 const [LITTLE, MOST] = [0.4, 0.7];
-const SCOPE_TRIES = 3;
 
 /**
  * Whether another client's requests use up the first one's limit; undefined with a single client. The other client may
@@ -100,12 +100,8 @@ async function scopeOf(
   if (session.prepared.base.clients.length < 2 || first < 0) return undefined;
   if (count < 3) return 'cannot-tell';
   session.tell('  is the limit per client? The first client sends requests once another one is rejected');
-  const read = (client: number, count: number) => ({
-    client,
-    isFull: false,
-    count,
-    concurrency: CONCURRENCY,
-  });
+  const common = { isFull: false, concurrency: CONCURRENCY };
+  const read = (client: number, count: number) => ({ ...common, client, count });
   const most = Math.ceil(TO_REJECTION * first);
   for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
     const [other, own, again] = await readFromRest([read(1, most), read(0, count), read(1, count)]);
@@ -152,10 +148,7 @@ const readingFromRest =
     return records.find((one) => one.kind === 'pages')?.reads ?? [];
   };
 
-async function runProbe(
-  session: Session,
-  probe: ProbeLimits,
-): Promise<Probed & Pick<LimiterFinding, 'declared'>> {
+async function runProbe(session: Session, probe: ProbeLimits) {
   const { records } = await session.run('rate-limit', { probe, seconds: 0 });
   const { probed, policies = [], status } = records.find((one) => one.kind === 'probe') ?? {};
   if (!probed)
@@ -163,9 +156,8 @@ async function runProbe(
   return { ...probed, declared: declaredBy(policies) };
 }
 
-const LONGEST_SETTLE_S = 60;
-/** Windows after which a limiter is at rest: a sliding counter also counts the previous one. */
-const SETTLED = 2.1;
+/** Windows after which a limiter is at rest: a sliding counter also counts the previous one. And at most a minute. */
+const [SETTLED, LONGEST_SETTLE_S] = [2.1, 60];
 
 /** Seconds until the limiter has reset: about two windows, at most a minute. */
 function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): number {
@@ -192,9 +184,8 @@ function certainty({ explained }: LimiterFinding, kind: LimiterKind): string {
 }
 
 function summaryLines(limiter: LimiterFinding, reason: string | undefined): string[] {
-  const { kind, requests, alternatives, watchedSeconds, shaper, concurrencyLimit, scope, retryAfter } =
-    limiter;
-  const { fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
+  const { kind, requests, alternatives, watchedSeconds, shaper, concurrencyLimit, scope } = limiter;
+  const { retryAfter, fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
   const cost = `${requests} requests in ${watchedSeconds} s; larger or slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
     const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];

@@ -1,6 +1,6 @@
 /** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
 import { confirmedUnless } from '../estimate/figures.ts';
-import { ascending, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
+import { ascending, largest, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import { SEARCH } from '../run/flags.ts';
 import type { ArrivalsRun, Scenario, Session } from '../run/session.ts';
@@ -32,11 +32,7 @@ async function measure(session: Session): Promise<Partial<LoadResult>> {
 /** Up to this share of the rate that is carried, requests wait for few others. */
 const QUIET = 0.25;
 
-export async function carried(
-  session: Searching,
-  backfills: number,
-  startRate?: number,
-): Promise<TenantsCarried> {
+export async function carried(session: Searching, backfills: number, from?: number): Promise<TenantsCarried> {
   const { poll: pollSeconds, tokenRenewal } = session.options;
   const pagesOfPolls: number[] = [];
   const backfill: { readonly rate: number; readonly ms: number }[] = [];
@@ -51,7 +47,7 @@ export async function carried(
     for (const one of isVoid ? [] : run.records)
       if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
   };
-  const found = await searchRate(session, 'tenants', over, { startRate, seen });
+  const found = await searchRate(session, 'tenants', over, { startRate: from, seen });
   const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy, quota } = found;
   // At higher rates, most of the latency is waiting, which says nothing about the work.
   const usable = steps.filter((step) => !step.void && step.p50Ms > 0);
@@ -71,6 +67,11 @@ export async function carried(
     ...confirmedUnless(isIdle ? 'no page of a back-fill was served' : !confirmed && unconfirmed),
     prediction,
     pollMs: median(quiet.map((step) => step.p50Ms)),
+    saturatedAt:
+      largest(
+        usable.flatMap((step) => step.saturatedAt ?? []),
+        0,
+      ) || undefined,
     pagesPerPoll: sum(pagesOfPolls) / Math.max(1, pagesOfPolls.length),
     backfillPageMs: full.length > 0 ? { p50: quantile(full, 0.5), mean: sum(full) / full.length } : undefined,
   };

@@ -9,7 +9,7 @@ import { exponentialService } from './capacities.ts';
 import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
-import { FULL } from '../estimate/full-pages.ts';
+import { FULL } from '../estimate/other-limits.ts';
 import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
@@ -23,7 +23,7 @@ const SEED = 1;
 
 for (const family of FAMILIES) {
   test(`accuracy of ${family}: no confident estimate is wrong`, byTurns(family), async () => {
-    for (let index = 0; index < (family === 'more-limiters' ? 9 : 5); index += 1) {
+    for (let index = 0; index < (family.endsWith('-limiters') ? 9 : 5); index += 1) {
       const { name, truth, found, verdict } = await judgeServer(family, index, SEED);
       expect(verdict, `${name}: truth ${truth}, found ${found}`).not.toBe('wrong');
     }

@@ -2,6 +2,7 @@
  * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
+import { UsageError } from '../../engine/errors.ts';
 import { ascending, largest, percent, quantile } from '../estimate/numbers.ts';
 import { randomSource } from '../estimate/random.ts';
 import { CAPACITY_SERVERS } from './capacities.ts';
@@ -31,29 +32,36 @@ const MAX_WRONG_SHARE = 0.02;
 const MAX_UNDECIDED_SHARE = 0.25;
 
 /**
- * Prints the estimates that are not right (or all), and one summary row per family. Returns whether the shares of
- * wrong and undecided estimates are within their limits.
+ * Judges servers of some families, by default of all. Prints the estimates that are not right (or all), and a row per
+ * family. Returns whether the shares of wrong and undecided estimates are within their limits. Throws a UsageError.
  */
-export function printAccuracy(rows: readonly Row[], all: boolean): boolean {
-  const ofVerdict = (some: readonly Row[], verdict: Judged['verdict']): Row[] =>
-    some.filter((row) => row.verdict === verdict);
+export async function accuracy(
+  given: readonly string[],
+  { servers, seed, all = false }: { servers: number; seed: number; all?: boolean },
+): Promise<boolean> {
+  const unknown = given.find((name) => !(name in ZOO));
+  if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
+  const families = given.length > 0 ? (given as Family[]) : FAMILIES;
+  const rows: Row[] = [];
+  for (const family of families)
+    for (let index = 0; index < servers; index += 1) rows.push(await judgeServer(family, index, seed));
   for (const { family, name, truth, found, verdict } of rows)
     if (all || verdict !== 'right') console.log(`${verdict}: ${family}: ${name}: ${truth}, found ${found}`);
   const summary = (some: readonly Row[]) => {
+    const of = (verdict: Judged['verdict']): Row[] => some.filter((row) => row.verdict === verdict);
     const errors = ascending(
-      ofVerdict(some, 'right').flatMap(({ error }) => (error === undefined ? [] : [Math.abs(error)])),
+      of('right').flatMap(({ error }) => (error === undefined ? [] : Math.abs(error))),
     );
     return {
       servers: some.length,
-      right: ofVerdict(some, 'right').length,
-      undecided: ofVerdict(some, 'undecided').length,
-      wrong: ofVerdict(some, 'wrong').length,
+      right: of('right').length,
+      undecided: of('undecided').length,
+      wrong: of('wrong').length,
       'median error': percent(quantile(errors, 0.5) || 0),
       'worst of the right': percent(errors.at(-1) ?? 0),
       'longest s': largest(some.map(({ seconds = 0 }) => seconds)),
     };
   };
-  const families = [...new Set(rows.map(({ family }) => family))];
   const byFamily = families.map((family) => [family, summary(rows.filter((row) => row.family === family))]);
   console.table(Object.fromEntries([...byFamily, ['all', summary(rows)]]));
   const { wrong, undecided } = summary(rows);

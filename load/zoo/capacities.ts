@@ -11,10 +11,7 @@ interface Simulated {
   /** In addition to its data. */
   readonly name?: string;
   readonly behaviour: zoo.Behaviour | ((seed: number) => zoo.VirtualRuns);
-  /**
-   * Requests per second; 0 if the SLO holds at no rate. A range if it depends on chance or time. By default simulated, up
-   * to the saturation of the service.
-   */
+  /** Requests per second, 0 if no rate holds; a range if chance or time decides. Default: simulated to saturation. */
   readonly truth?: number | readonly [low: number, high: number] | { readonly upTo: number } | undefined;
   /** The truth is a quota; with 429 as an error, the SLO holds up to a lower rate. */
   readonly isQuota?: boolean;
@@ -287,7 +284,7 @@ const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-i
 const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooServer => {
   const { name, behaviour, settings } = drawn;
   const data = typeof behaviour === 'function' ? {} : behaviour;
-  const create = (of: number): zoo.Target =>
+  const create = (of: number) =>
     typeof behaviour === 'function' ? behaviour(of) : zoo.server(behaviour, of);
   const { truth = { upTo: saturationOf(data.service!) } } = drawn;
   const range =

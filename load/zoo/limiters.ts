@@ -1,8 +1,8 @@
 /** Simulated servers with a limiter of known kind and figures, probed in virtual time. */
-import { compareFullPages, isComparable, type PagesRead } from '../estimate/full-pages.ts';
 import { identifyLimiter, type LimiterFinding } from '../estimate/limiter-fit.ts';
 import { createLimiter, LIMITER_KINDS, type LimiterKind } from '../estimate/limiter-models.ts';
 import { type Probed, probeLimiter, type ProbeLimits, type Reply } from '../estimate/limiter-probe.ts';
+import { compareFullPages, type PagesRead } from '../estimate/other-limits.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import { PROBE } from '../run/flags.ts';
 import * as zoo from './targets.ts';
@@ -69,8 +69,7 @@ interface Drawn {
   readonly right: (found: LimiterFinding) => boolean;
 }
 
-const whole = (random: () => number, least: number, span: number): number =>
-  least + Math.floor(span * random());
+const whole = (random: () => number, least: number, span: number) => least + Math.floor(span * random());
 const fixedWindow = (limit: number, windowMs: number, phaseMs = 0) =>
   ({ kind: 'fixed-window', limit, windowMs, phaseMs }) as const;
 const HOUR = fixedWindow(1000, 3_600_000);
@@ -240,6 +239,10 @@ const NO_LIMITERS: Rows = {
     },
     right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
   })),
+  'a window that delays instead of rejecting': limitOf(20, 60, (limit, random) => ({
+    behaviour: { limits: [zoo.tarpit(fixedWindow(limit, 2000), 300 + 1700 * random())] },
+    right: isKind('cannot-tell'),
+  })),
 };
 
 /** Draws a server of the rows in turn, the round-trip time of its network, and the mean jitter of each direction. */
@@ -266,7 +269,8 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
   const target = zoo.server(behaviour, seed);
   const found = identifyLimiter(await probeVirtually(target, net, PROBE, seed));
   const read = readVirtually(target, full ? zoo.server(full) : target, net);
-  const fullPages = isComparable(found) ? await compareFullPages(read, found.fromRest?.admitted) : undefined;
+  const fullPages =
+    found.kind === 'cannot-tell' ? undefined : await compareFullPages(read, found.fromRest?.admitted);
   const isUnitOpen = fullPages?.unit === 'cannot-tell';
   const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };

@@ -1,7 +1,4 @@
-/**
- * Servers in virtual time that behave like real ones under load. A server answers requests in the order of their
- * arrival, and keeps its state from one step to the next.
- */
+/** Servers in virtual time that behave like real ones under load, and keep their state from one step to the next. */
 import type { RunStep } from '../estimate/figures.ts';
 import { bisect, sum } from '../estimate/numbers.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
@@ -163,6 +160,16 @@ export const leakyBucket =
     return Object.assign(ask, { delayMs: () => (delays ? excess / perSecond : 0) });
   };
 
+/** Delays by `slowMs` what the limiter does not admit. */
+export const tarpit =
+  (settings: LimiterSettings, slowMs: number): CreateLimiter =>
+  () => {
+    const limiter = createLimiter(settings);
+    let delayMs = 0;
+    const ask = (atMs: number): number => ((delayMs = limiter(atMs) > 0 ? slowMs : 0), 0);
+    return Object.assign(ask, { delayMs: () => delayMs });
+  };
+
 /** Others, at random times, use the same limit. */
 export const sharedWith =
   (othersPerSecond: number, settings: LimiterSettings): CreateLimiter =>
@@ -210,10 +217,7 @@ export function polled(
 const MIN_REQUESTS = 300;
 const RUNS = 9;
 
-/**
- * Capacity by simulation: the highest rate at which at least a share of the runs of `seconds`, each from an idle start,
- * keep the SLO.
- */
+/** Capacity by simulation: the highest rate at which a share of the runs, each from an idle start, keeps the SLO. */
 export function simulatedCapacity(
   create: (seed: number) => Target,
   maxRate: number,

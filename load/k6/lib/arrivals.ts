@@ -6,8 +6,8 @@ import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import { clientOfVu, type SetupData } from './setup.ts';
 import type { Client, PageRequest } from './client.ts';
-import { areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
-import { poissonArrivals, randomSource } from '../../estimate/random.ts';
+import { areMetricsRead, areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
+import { dueMoments, randomSource } from '../../estimate/random.ts';
 import { HEAD_SECONDS } from './presets.ts';
 import { shortlyBefore } from './window.ts';
 import { writeArrival } from './record.ts';
@@ -23,91 +23,46 @@ const SPIKE = [
   ['after', Infinity],
 ] as const;
 
-const MAX_WAITING_VUS = 200;
+/** Moments of the whole run: exact rates with few VUs, the same for any number of runners. */
+export const dueMomentsOf = (of: LoadConfig) =>
+  dueMoments(of, (draw) => new SharedArray('due moments', draw));
 
-/**
- * k6 paces arrival rates evenly, which is easier on a queue than independent callers. Each iteration therefore waits
- * a random time of up to some seconds. A VU is occupied meanwhile, so the time is shorter at high rates.
- */
-const spreadSeconds = ({ requestsPerSecond, spikeFactor = 1, seconds, vus }: LoadConfig): number =>
-  Math.min(5, seconds / 20, Math.min(MAX_WAITING_VUS, 4 * vus) / (requestsPerSecond * spikeFactor));
+type Due = ReturnType<typeof dueMomentsOf>;
 
-export function openArrivals(config: LoadConfig): Scenario {
-  const { requestsPerSecond, spikeFactor = 1, seconds, parts = 1 } = config;
-  const spread = spreadSeconds(config);
-  // k6 requires integers.
-  const rate = (times: number): number => Math.max(1, Math.round(requestsPerSecond * times * 1000));
-  const part = (of: number): string => `${Math.max(1000, Math.round(seconds * 1000)) / of}ms`;
-  const waiting = Math.ceil(requestsPerSecond * spikeFactor * spread);
-  const common = {
-    timeUnit: '1000s',
-    preAllocatedVUs: Math.max(config.vus + waiting, config.clients.length, parts),
-    gracefulStop: `${Math.ceil(spread + 3 * config.timeoutSeconds)}s`,
+/** Each iteration waits for its moment. k6's own arrival rates are even, which is easier on a queue than callers are. */
+export function openArrivals({ vus: own, clients, seconds, timeoutSeconds }: LoadConfig, due: Due): Scenario {
+  const vus = Math.max(own, clients.length);
+  return {
+    executor: 'shared-iterations',
+    vus,
+    iterations: Math.max(due.length, vus),
+    maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
+    ...(areMetricsRead ? { tags: { phase: 'even' } } : {}),
   };
-  if (config.spikeFactor === undefined)
-    return {
-      executor: 'constant-arrival-rate',
-      rate: rate(1),
-      duration: part(1),
-      tags: { phase: 'even' },
-      ...common,
-    };
-  const stages = [1, spikeFactor, 1].flatMap((times) => [
-    { target: rate(times), duration: '0s' },
-    { target: rate(times), duration: part(3) },
-  ]);
-  return { executor: 'ramping-arrival-rate', startRate: rate(1), stages, ...common };
 }
-
-interface DueRequest {
-  readonly dueAtMs: number;
-  /** How late a free VU started: the generator's own delay. */
-  readonly schedulerLagMs: number;
-  readonly draw: () => number;
-}
-
-let drawOfVu: (() => number) | undefined;
-
-export function waitUntilDue(config: LoadConfig): DueRequest {
-  const calledAtMs = Date.now();
-  const draw = (drawOfVu ??= randomSource(config.seed * 7919 + exec.vu.idInTest));
-  const dueAtMs = calledAtMs + draw() * spreadSeconds(config) * 1000;
-  sleep((dueAtMs - calledAtMs) / 1000);
-  if (config.spikeFactor !== undefined) {
-    const time = (dueAtMs - exec.scenario.startTime) / (config.seconds * 1000);
-    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => time < end)![0];
-  }
-  const schedulerLagMs = Math.max(0, Date.now() - dueAtMs);
-  lag?.add(schedulerLagMs);
-  return { dueAtMs, schedulerLagMs, draw };
-}
-
-/** Precomputed due moments: a step is short, and needs an exact rate with few VUs. */
-export const dueMoments = ({ seed, requestsPerSecond, seconds }: LoadConfig): readonly number[] =>
-  new SharedArray('due moments', () => poissonArrivals(seed, requestsPerSecond, seconds));
-
-export const precomputedArrivals = (config: LoadConfig, due: readonly number[]): Scenario => ({
-  executor: 'shared-iterations',
-  vus: config.vus,
-  iterations: Math.max(due.length, config.vus),
-  maxDuration: `${Math.ceil(config.seconds + config.timeoutSeconds + 30)}s`,
-});
 
 let scenario: typeof exec.scenario | undefined;
 
-/** Waits until this iteration's precomputed moment; undefined if it has none. */
-export function waitForMoment(config: LoadConfig, data: SetupData, due: readonly number[]) {
+/** Waits until this iteration's moment, also since the start of the run (dueMs); undefined if it has none. */
+export function waitUntilDue(
+  { seed, seconds, spikeFactor }: LoadConfig,
+  { startAtMs }: Pick<SetupData, 'startAtMs'>,
+  due: Due,
+) {
   // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
   scenario ??= exec.scenario;
   const iteration = scenario.iterationInTest;
-  const dueMs = due[iteration];
-  if (dueMs === undefined) return undefined;
-  const dueAtMs = data.startAtMs + dueMs;
+  if (iteration >= due.length) return undefined;
+  const dueMs = due.at(iteration);
+  const dueAtMs = startAtMs + dueMs;
   const earlyMs = dueAtMs - Date.now();
   if (earlyMs > 0) sleep(earlyMs / 1000);
+  if (spikeFactor !== undefined)
+    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => dueMs < end * seconds * 1000)![0];
   // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
   const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  return { dueAtMs, schedulerLagMs, draw: () => randomSource(config.seed * 7919 + iteration)() };
+  lag?.add(schedulerLagMs);
+  return { dueAtMs, dueMs, schedulerLagMs, draw: randomSource(seed * 7919 + iteration) };
 }
 
 /** Returns the first page of a VU's next traversal. */
@@ -120,8 +75,10 @@ let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Runs one iteration: requests the next page when it is due, and records the answer. */
-export function arrive(config: LoadConfig, data: SetupData, start: StartPage, request: DueRequest): void {
-  const { dueAtMs, schedulerLagMs, draw } = request;
+export function arrive(config: LoadConfig, data: SetupData, start: StartPage, due: Due): void {
+  const request = waitUntilDue(config, data, due);
+  if (!request) return;
+  const { dueAtMs, dueMs, schedulerLagMs, draw } = request;
   const client = clientOfVu(config, data);
   if (config.outages && draw() < RENEWAL_SHARE)
     try {
@@ -136,7 +93,7 @@ export function arrive(config: LoadConfig, data: SetupData, start: StartPage, re
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (areRecordsRead) writeArrival(sent, dueAtMs - data.startAtMs, schedulerLagMs);
+  if (areRecordsRead) writeArrival(sent, dueMs, schedulerLagMs);
 }
 
 /** Share of the arrivals that use a new token in outage tests. */

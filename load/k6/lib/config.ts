@@ -1,7 +1,4 @@
-/**
- * A script's configuration: from the kit one JSON file without secrets, so that it can be archived; by hand from
- * `-e`, as listed in load/README.md.
- */
+/** A script's configuration: from the kit a JSON file without secrets, by hand `-e` as listed in load/README.md. */
 import type { Threshold } from 'k6/options';
 import type { ProbeLimits } from '../../estimate/limiter-probe.ts';
 import { enoughVUs } from '../../estimate/random.ts';
@@ -32,11 +29,7 @@ export interface Walk extends Window {
 
 export interface LoadConfig {
   /** For many tenants: seconds between a tenant's polls, concurrent back-fills, and the rate of token requests. */
-  readonly tenants?: {
-    readonly pollSeconds: number;
-    readonly backfills: number;
-    readonly tokensPerSecond: number;
-  };
+  readonly tenants?: Readonly<Record<'pollSeconds' | 'backfills' | 'tokensPerSecond', number>>;
   readonly scenario: string;
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -62,17 +55,11 @@ export interface LoadConfig {
   readonly walks?: readonly Walk[];
   readonly probe?: ProbeLimits & {
     /** Instead, each client in turn reads at most `count` pages, until one is rejected. */
-    readonly reads?: readonly {
-      readonly client: number;
+    readonly reads?: readonly (Readonly<Record<'client' | 'count' | 'concurrency', number>> & {
       readonly isFull: boolean;
-      readonly count: number;
-      readonly concurrency: number;
-    }[];
+    })[];
   };
-  /**
-   * The target is made to fail: failures are judged too, every page is recorded and compared with the stored
-   * screenings, and token requests and polls are mixed in.
-   */
+  /** The target is made to fail: failures are judged too, pages recorded, token requests and polls mixed in. */
   readonly outages?: boolean;
   /** Another program reads k6's metrics, so findings are also counted there. */
   readonly metricsRead?: boolean;
@@ -154,10 +141,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   };
 }
 
-/**
- * Limits failed requests (also 429 and failed token requests) and dropped iterations; aborts a run in which 90 % of
- * the requests fail.
- */
+/** Limits failed requests (also 429 and tokens) and dropped iterations; aborts a run in which 90 % fail. */
 export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
   findings: ['count<1'],
   http_req_failed: [

@@ -9,6 +9,7 @@ export const PAGES = {
   poll: { requestsPerSecond: 20, seconds: 30 },
   soak: { requestsPerSecond: 20, seconds: 120 },
   spike: { requestsPerSecond: 20, seconds: 60, spikeFactor: 5 },
+  arrivals: { requestsPerSecond: 20, seconds: 12 },
 };
 /** All scenarios with one run of open arrivals. */
 export const PRESETS = { ...PAGES, token: { requestsPerSecond: 20, seconds: 30 } };

@@ -1,6 +1,6 @@
 /** Records that a script writes for the kit: one line of JSON each on the console. Runs in k6 and in Node. */
 import type { DeepPage } from '../../estimate/depth.ts';
-import type { PagesRead } from '../../estimate/full-pages.ts';
+import type { PagesRead } from '../../estimate/other-limits.ts';
 import type { Probed } from '../../estimate/limiter-probe.ts';
 import type { RatePolicy, Sample } from '../../estimate/step.ts';
 import type { Finding } from './judge.ts';
@@ -23,14 +23,6 @@ export interface PageRecord extends DeepPage {
   readonly status: number;
 }
 
-/** The result of the limiter's probe with the declared policies, or the unexpected status that ended it. */
-interface ProbeRecord {
-  readonly kind: 'probe';
-  readonly probed?: Probed;
-  readonly policies?: readonly RatePolicy[];
-  readonly status?: number;
-}
-
 /** A complete answer, for the kit to judge. */
 export interface SampleRecord {
   readonly kind: 'sample';
@@ -43,7 +35,9 @@ export interface SampleRecord {
 }
 
 export type LoadRecord =
-  | (SampleRecord | ArrivalRecord | PageRecord | ProbeRecord)
+  | (SampleRecord | ArrivalRecord | PageRecord)
+  // The result of the limiter's probe with the declared policies, or the unexpected status that ended it.
+  | { readonly kind: 'probe'; probed?: Probed; policies?: readonly RatePolicy[]; status?: number }
   | { readonly kind: 'pages'; readonly reads: readonly PagesRead[] }
   | (Finding & { readonly kind: 'finding' });
 

@@ -28,13 +28,17 @@ export function refuseShortcuts(): void {
     );
 }
 
+const LEAD_MS = 500;
+/** A moment after which VUs start in time. */
+export const startSoon = (): Pick<SetupData, 'startAtMs'> => ({ startAtMs: Date.now() + LEAD_MS });
+
 /** Throws an Error if there is no token or no screening. */
-export function runSetup(config: LoadConfig, leadMs = 0): SetupData {
+export function runSetup(config: LoadConfig): SetupData {
   refuseShortcuts();
   const tokens = config.clients.map((client) => mint(config, client));
   const tenantIds = config.clients.map(({ tenantId }, index) => tenantId || tenantOf(tokens[index]!.value));
   const window = config.window ?? findWindow(clientOf(config, { tenantIds, tokens }, 0, false));
-  return { tokens, tenantIds, window, startAtMs: Date.now() + leadMs };
+  return { tokens, tenantIds, window, ...startSoon() };
 }
 
 /** A client of a VU; setup must not return secrets, because k6's results contain its return value. */

@@ -1,14 +1,10 @@
 /** The end of every scenario: counts, latency and thresholds in one JSON file, for the kit and for `merge`. */
 import exec from 'k6/execution';
 import { sharedRun, type LoadConfig } from './config.ts';
-import { dueCount } from '../../estimate/random.ts';
+import { dueMoments } from '../../estimate/random.ts';
 
 /** Latency of requests from their due moment. */
-export interface Latency {
-  readonly requests: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
+export type Latency = Readonly<Record<'requests' | 'p50Ms' | 'p99Ms', number>>;
 
 type Summary = ReturnType<typeof summarise>;
 /** As it is read again: the other members may be absent. */
@@ -58,15 +54,12 @@ const partOf = (config: LoadConfig) => ({
   seconds: config.seconds,
   p99Ms: config.p99Ms,
   errorRate: config.errorRate,
-  due: dueCount(config),
+  due: dueMoments(config).length,
   /** k6's execution segment, such as `1/3:2/3`. */
   segment: String(exec.test.options.executionSegment ?? '0:1'),
 });
 
-/**
- * The kit exports it next to a script; k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard
- * output, for `merge`.
- */
+/** k6 calls it by this name. Without SUMMARY (on a cluster) it prints to standard output, for `merge`. */
 export function handleSummary(data: SummaryData): Record<string, string> {
   return { [__ENV['SUMMARY'] || 'stdout']: `${JSON.stringify(summarise(data))}\n` };
 }

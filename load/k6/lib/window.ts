@@ -1,10 +1,7 @@
 /** Instants and durations in k6, which cannot load the kit's parsers or npm modules, and the window; also in Node. */
 import { sum } from '../../estimate/numbers.ts';
 
-export interface Window {
-  readonly from: string;
-  readonly to: string;
-}
+export type Window = Readonly<Record<'from' | 'to', string>>;
 
 /** Before and after all screenings. */
 export const FIRST = '1970-01-01T00:00:00Z';
@@ -30,9 +27,7 @@ export function* searchWindow(): Generator<string, Window | undefined, unknown> 
   return firstMs === undefined ? undefined : { from: iso(firstMs), to: iso(highMs + 1000) };
 }
 
-/**
- * Returns a text that sorts like the instant: seconds with fixed width, then the fraction. Undefined if not RFC 3339.
- */
+/** A text that sorts like the instant: seconds with fixed width, then the fraction. Undefined if not RFC 3339. */
 export function instantKey(text: string): string | undefined {
   const [, minute, second, fraction = '', zone] =
     /^(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/i.exec(text) ?? [];
