@@ -11,7 +11,9 @@ import {
   tokenMembers,
   withHeader,
 } from '../run/alter.ts';
+import { createTokenIssuer } from '../auth.ts';
 import type { ServiceAnswer } from '../http/http.ts';
+import type { TokenIssuer } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { dated } from './health.ts';
 import type { Groups } from './variant.ts';
@@ -19,6 +21,8 @@ import type { Groups } from './variant.ts';
 const signedWith = ({ privateKey }: { privateKey: KeyObject }): ServerOptions => ({
   signingKeyPem: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
 });
+
+const rsa = signedWith(generateKeyPairSync('rsa', { modulusLength: 2048 }));
 
 const AHEAD_MS = 75_000;
 const KEPT_SECONDS = 90;
@@ -64,11 +68,27 @@ const setBack = (): ServerOptions => {
   );
 };
 
+const FORMER_KEY = 10;
+
+/** After FORMER_KEY tokens the issuer has another key; the API accepts both. */
+const rotated = (signingKeyPem: string | undefined): ServerOptions => ({
+  wrapParts: (parts) => {
+    const { tokens } = parts;
+    const later = createTokenIssuer({ ...parts, signingKeyPem });
+    let minted = 0;
+    const either: TokenIssuer = {
+      mint: (claims) => (minted++ < FORMER_KEY ? tokens : later).mint(claims),
+      verify: async (...token) => (await later.verify(...token)) ?? tokens.verify(...token),
+    };
+    return { ...parts, tokens: either };
+  },
+});
+
 const ISSUER = 'https://login.example.com/tenant';
 
 export const tokens: Groups = {
   'behind a gateway': {
-    'tokens signed with RSA': signedWith(generateKeyPairSync('rsa', { modulusLength: 2048 })),
+    'tokens signed with RSA': rsa,
     'iss with a trailing slash': tokenClaims(({ iss }) => ({ iss: `${String(iss)}/` })),
   },
   'with a rate limit': {
@@ -98,6 +118,7 @@ export const tokens: Groups = {
   },
   'with a quota and a wrong Date': { 'tokens that were kept for 90 s': keptTokens },
   'with relative links': {
+    'a key of another kind after ten tokens': rotated(rsa.signingKeyPem),
     'tokens that were kept for 90 s, and a proxy whose Date is 30 s ahead': both(keptTokens, dated(30_000)),
   },
   'with a cache': {

@@ -50,8 +50,7 @@ const knownTokens = (kit: Kit): Promise<readonly ExpiredToken[]> =>
 async function findExpiredTokens(kit: Kit): Promise<readonly ExpiredToken[]> {
   const { expiredToken, keepToken } = kit.target;
   const current = await kit.token();
-  const unusable = (text: string): string | undefined =>
-    whyNoExpiredToken(text, current, kit.client.clock.nowMs());
+  const unusable = (text: string): string | undefined => whyNoExpiredToken(text, current, kit.client);
   const kept = keepToken ? await keptToken(kit, current, unusable) : {};
   const keptLabel = 'the expired token of an earlier run';
   if (expiredToken) {
@@ -142,20 +141,29 @@ const SKEW_SECONDS = 60;
  * Why a refusal of this token would prove nothing about expiry: a server refuses tokens that it never issued for
  * other reasons. Undefined if the token is usable (section 2.2, section 5 rule 3).
  */
-function whyNoExpiredToken(supplied: string, current: Token, nowMs: number): string | undefined {
+function whyNoExpiredToken(
+  supplied: string,
+  current: Token,
+  { clock, issued }: Kit['client'],
+): string | undefined {
   const claims = claimsOf(supplied);
   if (!claims) return 'expiredToken is no JWT, so its expiry is unknown';
   const exp = integerOf(member(claims, 'exp'));
   if (exp === undefined) return 'expiredToken has no exp, so it expires never';
-  if (Number(exp) > nowMs / 1000 - SKEW_SECONDS) return 'expiredToken has not expired yet';
+  if (Number(exp) > clock.nowMs() / 1000 - SKEW_SECONDS) return 'expiredToken has not expired yet';
   const other = otherClaim(claims, current);
   if (other) return `expiredToken has another ${other} than the tokens of clients.primary`;
   if (!current.claims) return undefined;
-  const [was, is] = [signatureOf(supplied), signatureOf(current.text)];
-  if (was.alg !== is.alg)
-    return `expiredToken is signed with alg ${was.alg}, the tokens of clients.primary with ${is.alg}`;
+  const was = signatureOf(supplied);
+  // A new key of the issuer, or one of another instance, may be of another kind.
+  const alike = [...issued]
+    .filter(claimsOf)
+    .map(signatureOf)
+    .filter(({ alg }) => alg === was.alg);
+  if (alike.length === 0)
+    return `expiredToken is signed with alg ${was.alg}, the tokens of clients.primary with ${signatureOf(current.text).alg}`;
   // A truncated token would be refused because of its signature.
-  return was.length < is.length
+  return alike.every(({ length }) => was.length < length)
     ? 'expiredToken is cut off: its signature is shorter than those of clients.primary'
     : undefined;
 }
