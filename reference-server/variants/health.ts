@@ -4,6 +4,7 @@ import {
   answers,
   concurrently,
   counting,
+  html,
   invalidClient,
   isScreenings,
   isTokenRequest,
@@ -42,6 +43,16 @@ const cache = (hasAge: boolean) => ({
   target: probing(600),
 });
 
+/** As limit_req of nginx, whose default is 503. */
+const limitedTokens = (): ServerOptions =>
+  middleware(() => {
+    const quota = createRateLimiter({ limit: 15, windowMs: 1_000, algorithm: 'token-bucket', burst: 10 });
+    return async (request, next) =>
+      isTokenRequest(request) && quota('any', Date.now()) !== undefined
+        ? html(503, 'Service Temporarily Unavailable')
+        : next(request);
+  });
+
 export const health: Groups = {
   'that serves two requests concurrently': {
     '503 with Retry-After while more than two requests are in flight': concurrently(
@@ -60,6 +71,7 @@ export const health: Groups = {
     ),
   },
   'that recycles its workers': {
+    'a limiter before the token endpoint answers 503 beyond 15 requests a second': limitedTokens(),
     'one request in 250 is 503, and served when it is sent again': {
       server: counting(
         (asked, request, next) =>

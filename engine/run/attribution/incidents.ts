@@ -28,8 +28,12 @@ export async function incidentsFinding(
   const first = failures[0]?.failed;
   if (!first) return undefined;
   const unexplained = failures.filter(({ isByGuard }) => !isByGuard);
-  // Section 7.2 expects 503 above the target's concurrency limit.
-  const alone = unexplained.filter(({ failed, inFlight }) => failed.status !== 503 || inFlight === 1);
+  // Section 7.2 expects 503 above the target's concurrency limit; no status is specified above a limit of the token
+  // endpoint, and limit_req of nginx answers 503.
+  const alone = unexplained.filter(
+    ({ failed: { status, request }, inFlight }) =>
+      status !== 503 || (inFlight === 1 && request.channel !== 'token'),
+  );
   const isTooOften = accidents(alone, requests) > ACCIDENTS && episodes(alone) * ONE_IN > requests;
   // 502, 504 and closed connections may come from a gateway in front of a busy target.
   const crowded = alone.find(({ failed, inFlight }) => failed.status === 500 && inFlight > 1);
@@ -102,11 +106,10 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
   if (failures.length === 0)
     return '. A guard that closes connections after many rejected requests looks like this: exempt the address of the kit for the run';
   const statuses = new Set(failures.map(({ failed }) => failed.status));
-  if (alone.length === 0) {
-    const least = Math.min(...failures.map(({ inFlight }) => inFlight));
+  const least = Math.min(...failures.map(({ inFlight }) => inFlight));
+  if (alone.length === 0 && least > 1)
     return ` alone: it failed only with ${least} or more requests in flight, so the concurrency limit of the target is lower`;
-  }
-  if (often && statuses.has(503))
+  if ((often || alone.length === 0) && statuses.has(503))
     return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log shows whether the cause was a rate limiter, one failing instance of several, or a deployment';
   return often
     ? '. One instance of several that fails looks like this, and so does a deployment: the log of these moments decides'
