@@ -46,6 +46,9 @@ const SCOPES = ['offline_access', 'profile', 'read', 'admin', 'api://screenings/
 /** Patterns that match every value. */
 const WILDCARDS = ['%', '*'];
 
+/** Secrets of tutorials and of the first tests. */
+const DEFAULTS = ['secret', 'test'];
+
 /** A form that is decoded twice has the right value. */
 const encodedTwice = (right: string): string => right.replace(/^./, percentEncoded);
 
@@ -113,7 +116,12 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     judge: () => refusedAs(401, 'invalid_client'),
-    examples: (right) => [...near(right), ...WILDCARDS, ...accented(right)],
+    examples: (right) => [
+      ...near(right),
+      ...WILDCARDS,
+      ...DEFAULTS.filter((secret) => secret !== right),
+      ...accented(right),
+    ],
   },
 ];
 

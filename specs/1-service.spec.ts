@@ -27,14 +27,18 @@ async function sendWrite(
   url: string,
   client: ClientName,
   body?: string,
-  contentType = 'application/json',
+  further: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const { headers, ...request } = kit.requestTo(url, client);
   const out: RequestOut = {
     ...request,
     method,
     offPath: true,
-    headers: body === undefined ? headers : { ...headers, 'content-type': contentType },
+    headers: {
+      ...headers,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...further,
+    },
     ...(body === undefined ? {} : { body }),
   };
   const exchange = await kit.send(out);
@@ -129,32 +133,31 @@ test(
     const patch = JSON.stringify({ testTime: posted.testTime });
     const isOurs = ({ id, testTime }: { id: bigint; testTime?: string | undefined }): boolean =>
       id === posted.id || testTime === posted.testTime;
-    const steps: [method: string, url: string, body?: string, contentType?: string][] = [
+    const steps: [method: string, url: string, body?: string, headers?: Record<string, string>][] = [
       // A page shows that the server takes any method for GET.
       ['POST', kit.request(tenantId, EMPTY_WINDOW, { kind: 'none' }).url, body],
       ['POST', collection, `[${body}]`],
       ['PUT', `${collection}/${posted.id}`, body],
       ['PUT', item, withMembers(first?.json, { ...posted, tenantId, id: first?.id ?? posted.id })],
       ['PATCH', item, patch],
-      ['PATCH', item, patch, 'application/merge-patch+json'],
+      ['PATCH', item, patch, { 'content-type': 'application/merge-patch+json' }],
       ['PATCH', collection, body],
+      ['PUT', collection, `[${body}]`],
+      // Frameworks route it as if it had the method of the header.
+      ['POST', item, undefined, { 'x-http-method-override': 'DELETE' }],
       ['DELETE', item],
       // With a window: some servers require one, and delete what it selects.
       ['DELETE', kit.request(tenantId, query, { kind: 'none' }).url],
     ];
-    for (const [method, url, text, contentType] of steps) {
-      const before = await takeSnapshot(kit, query, 'scratch');
-      await sendWrite(kit, method, url, 'scratch', text, contentType);
+    let latest = await takeSnapshot(kit, query, 'scratch');
+    for (const [method, url, text, headers] of steps) {
+      const before = latest;
+      await sendWrite(kit, method, url, 'scratch', text, headers);
       // Twice: a replica may show what was just stored later than another one.
-      await kit.checkAll({ id: '1-read-only', cause: `scratch ${method}`, needsAgain: true }, async () =>
-        whatWritingChanged(
-          kit,
-          query,
-          [before, await takeSnapshot(kit, query, 'scratch')],
-          'scratch',
-          isOurs,
-        ),
-      );
+      await kit.checkAll({ id: '1-read-only', cause: `scratch ${method}`, needsAgain: true }, async () => {
+        latest = await takeSnapshot(kit, query, 'scratch');
+        return whatWritingChanged(kit, query, [before, latest], 'scratch', isOurs);
+      });
     }
   },
 );

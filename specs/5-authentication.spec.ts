@@ -32,6 +32,9 @@ const PARAMETERS = [
   'accessToken',
 ];
 
+/** What developers leave to test without a token; and at the end, paths that need none, to a server that searches the URL. */
+const SWITCHES = '&debug=true&test=true&admin=true&internal=true&bypass=true&noauth=true&x=/health.css';
+
 /** Servers limit the size of header fields, and of the request line even more. */
 const HEADER_OCTETS = 3_500;
 const QUERY_OCTETS = 1_600;
@@ -49,6 +52,9 @@ test(
     // Sent with a token first: a server that caches answers before it checks the token would return a page.
     await kit.page(SOME_WINDOW);
     await unauthenticated(kit, '5-missing', { kind: 'none' });
+    await unauthenticated(kit, '5-missing', bearerHeader('', 'an empty Authorization header', ''));
+    // An unknown parameter may be rejected before the token is checked.
+    await unauthenticated(kit, '5-missing', { kind: 'none' }, SWITCHES, [400, 'invalid_request']);
     const window = (await unlessUntested(sampleDataOf(kit)))?.window ?? SOME_WINDOW;
     const { nextUrl } = pageOf(await kit.page({ ...window, pageSize: 1 }));
     if (nextUrl === undefined || !isTrusted(nextUrl, kit.target)) return;
@@ -107,6 +113,7 @@ test(
       [text, '$TOKEN (without a scheme)', '$TOKEN'],
       ['Bearer', 'Bearer (without a token)', 'Bearer'],
       ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
+      ['Basic YWJj', 'Basic (without a colon)', 'Basic YWJj'],
     ];
     if (asBasic.length <= HEADER_OCTETS)
       others.push([

@@ -100,13 +100,23 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   'x-forwarded-user': tenantId,
   'x-tenant-id': tenantId,
   ...Object.fromEntries(
-    ['remote-user', 'x-client-id', 'x-consumer-username', 'x-user-id'].map((name) => [
-      name,
-      encodeURIComponent(clientId),
-    ]),
+    [
+      ...['remote-user', 'x-remote-user', 'x-client-id', 'x-consumer-username', 'x-user-id', 'x-auth-user'],
+      ...['x-auth-request-user', 'x-authenticated-userid', 'x-goog-authenticated-user-email'],
+    ].map((name) => [name, encodeURIComponent(clientId)]),
   ),
   'x-client-verify': 'SUCCESS',
-  'x-internal': 'true',
+  'x-ssl-client-verify': 'SUCCESS',
+  // What developers leave to test without a token.
+  ...Object.fromEntries(
+    ['x-internal', 'x-debug', 'x-test', 'x-admin', 'x-bypass-auth', 'x-skip-auth'].map((name) => [
+      name,
+      'true',
+    ]),
+  ),
+  // The address that a gateway was asked for; health checks need no token.
+  'x-original-url': '/health',
+  'x-rewrite-url': '/health',
   origin: 'http://localhost',
   range: 'bytes=0-99',
   'if-modified-since': 'Fri, 31 Dec 2100 00:00:00 GMT',

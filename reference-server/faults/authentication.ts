@@ -61,6 +61,14 @@ export const authentication: readonly Fault[] = [
       ({ headers }) => headers['x-forwarded-access-token'],
     ),
     'accepts a token in the header Token': tokenFrom(({ headers }) => headers['token']),
+    'an empty Authorization header needs no token': accepting(
+      'unauthenticated',
+      (_, { headers }) => headers['authorization'] === '',
+    ),
+    'debug=true needs no token': accepting('unauthenticated', (query) => query.get('debug') === 'true'),
+    'a URL with /health needs no token': accepting('unauthenticated', (_, { path }) =>
+      path.includes('/health'),
+    ),
     'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*403/ })({

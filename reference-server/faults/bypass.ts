@@ -117,6 +117,13 @@ export const bypasses: readonly Fault[] = [
     'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
       ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
+    'X-Debug bypasses authentication': anonymous(({ headers }) => headers['x-debug'] === 'true'),
+    'X-Auth-Request-User bypasses authentication': anonymous(
+      ({ headers }) => headers['x-auth-request-user'] === 'primary-client',
+    ),
+    'X-Original-URL of a health check bypasses authentication': anonymous(
+      ({ headers }) => headers['x-original-url'] === '/health',
+    ),
     'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
       onPages(header('set-cookie', 'session=known; Path=/; HttpOnly')),

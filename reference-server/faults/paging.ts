@@ -16,7 +16,7 @@ import { alterStored, byDepth, byId, byInstant, RULES, rows, without } from './r
 import type { Asked, Row } from './rows.ts';
 import type { PageQuery, StoredPage } from '../parts.ts';
 
-const { fails } = theme(PAGES);
+const { fails, failsLater } = theme(PAGES);
 
 /** A pseudo-random number that is the same on every start. */
 const placeOf = ({ id }: Row): number => Number((id * 2654435761n) % 65_521n);
@@ -93,6 +93,11 @@ export const paging: readonly Fault[] = [
   })({
     'the cursor compares the id with >=': starts(
       (row, { fromId }, side) => side > 0 || (side === 0 && row.id >= (fromId ?? row.id)),
+    ),
+  }),
+  ...failsLater({ '4.2-from_id': /on the page/ })({
+    'pages of 200 after a cursor lose their first item': alterStored((page, { pageSize, fromId }) =>
+      pageSize === 200 && fromId !== undefined ? without(page) : page,
     ),
   }),
   ...fails({ '4.2-from_id': /strictly after|items/ })({

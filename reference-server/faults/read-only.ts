@@ -68,6 +68,10 @@ export const readOnly: readonly Fault[] = [
       'POST',
       (held, one) => isComplete(one) && store(held, one),
     ),
+    'PUT of the collection stores screenings from an array': writable(
+      'PUT',
+      (held, all) => Array.isArray(all) && store(held, ...(all as Posted[])),
+    ),
     'POST stores screenings from an array': writable(
       'POST',
       (held, all) => Array.isArray(all) && store(held, ...(all as Posted[])),
@@ -93,6 +97,9 @@ export const readOnly: readonly Fault[] = [
       'DELETE',
       (held, _, request) => held.delete(idOf(request) ?? '') && withoutBody(204),
     ),
+    'X-HTTP-Method-Override makes a POST a DELETE': writable('POST', (held, _, request) => {
+      if (request.headers['x-http-method-override'] === 'DELETE') held.delete(idOf(request) ?? '');
+    }),
     'DELETE of the collection deletes all screenings, with a 404': writable('DELETE', (held, _, { path }) => {
       if (/\/screenings(\?|$)/.test(path)) held.clear();
     }),

@@ -19,6 +19,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { basicOf } from './bearer.ts';
 import { edgeLike } from './window.ts';
 
 const { fails, failsFull, failsLater } = theme([...REFUSALS, ...PAGES]);
@@ -198,6 +199,16 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ })({
     'a pageSize out of range is invalid_request': recoded('page_size_out_of_range', '400 invalid_request'),
   }),
+  ...fails({ '5-scheme': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a page of Basic without a colon is 500': crashing(
+      (_, request) => basicOf(request)?.includes(':') === false,
+    ),
+  }),
+  ...fails({ '7.2-page_size_out_of_range': /400.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a pageSize beyond 96 bits is 500': crashing(
+      (query) => /^\d+$/.test(query.get('pageSize') ?? '') && BigInt(query.get('pageSize')!) >> 96n > 0n,
+    ),
+  }),
   ...fails({ '4.2-from_id': /(item|\d)/ })({
     'a from_id beyond 64 bits wraps around': fromId(/^\d{20,}$/, (text) =>
       String(BigInt.asUintN(64, BigInt(text))),
@@ -254,6 +265,7 @@ export const restErrors: readonly Fault[] = [
     'a traceparent of two parts is 500': withHeaderLike('traceparent', /^[^-]*-[^-]*$/),
     'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
     'an If-None-Match without its second quote is 500': withHeaderLike('if-none-match', /^"[^"]*$/),
+    'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({

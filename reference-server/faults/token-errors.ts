@@ -156,6 +156,10 @@ export const tokenErrorFaults: readonly Fault[] = [
     'compares the first 16 characters of secrets': anySecret(
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
+    'accepts the client_id as client_secret': uncompared((form, value) => {
+      const [id] = form.get('client_id') ?? [];
+      if (id && form.get('client_secret')?.[0] === id) form.set('client_secret', [value]);
+    }),
     'accepts a secret with a prefix': anySecret((shown, real) => shown.endsWith(real)),
     'a client_secret in Basic is not compared': uncomparedInBasic(),
     'an empty client_secret in Basic is not compared': uncomparedInBasic(/^$/),
@@ -172,6 +176,9 @@ export const tokenErrorFaults: readonly Fault[] = [
         return client ?? check.met;
       };
     }),
+  }),
+  ...failsFull({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
+    'accepts the client_secret of a tutorial': anySecret((shown) => shown === 'secret'),
   }),
   ...fails({
     '7.1-invalid_client-secret': /401 invalid_client.*200/,

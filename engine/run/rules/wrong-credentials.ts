@@ -75,17 +75,20 @@ export const ofSameShape = (text: string): string =>
 /** Secrets similar to the right one, spread over all clients so that no client receives many wrong ones. */
 export function wrongSecrets({ clients }: Target): Guess[] {
   const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
-  const kinds: ((secret: string) => string)[] = [
+  const kinds: ((secret: string, clientId: string) => string)[] = [
     ofSameShape,
     // Begins and ends with the right one. bcrypt takes 72 octets, and some libraries fail on more.
     (secret) => `${secret}${'x'.repeat(72)}${secret}`,
     (secret) => secret.slice(0, -1),
     swapCase,
     (secret) => `${secret} `,
+    // What servers accept where no other secret was set.
+    (_, clientId) => clientId,
   ];
   const near = kinds.map((kind, index): Guess => {
     const owner = owners[index % owners.length]!;
-    return { owner, name: 'client_secret', value: kind(clients[owner]!.clientSecret) };
+    const { clientId, clientSecret } = clients[owner]!;
+    return { owner, name: 'client_secret', value: kind(clientSecret, clientId) };
   });
   const others = owners.slice(1).map((name) => clients[name]!.clientSecret);
   return [
