@@ -10,16 +10,8 @@ import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import {
-  above0,
-  duration,
-  from0,
-  optionsOf,
-  pageSize,
-  type ScenarioFlags,
-  share,
-  whole,
-} from './run/flags.ts';
+import { above0, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
+import type { ScenarioFlags } from './run/flags.ts';
 
 interface Io {
   readonly tell: (line: string) => void;

@@ -10,15 +10,8 @@ import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
 import { asServed } from '../engine/run/observers/served-dataset.ts';
-import {
-  datasets,
-  GAPS,
-  lineOf,
-  screeningsOf,
-  type Dataset,
-  type Step,
-  type Stretch,
-} from './generated-data.ts';
+import { datasets, GAPS, lineOf, screeningsOf } from './generated-data.ts';
+import type { Dataset, Step, Stretch } from './generated-data.ts';
 import { assertLaw, violationOf, type Holds } from './law.ts';
 import { returnsStoredOnce, walkIsExact, type Entry } from './paging-laws.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';

@@ -1,13 +1,8 @@
 /** Arbitraries drawn from the known data: windows with edges at and next to its instants, page sizes, spellings of a time. */
 import fc from 'fast-check';
 import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  shift,
-  type Instant,
-  type Spelling,
-} from '../engine/data/instant.ts';
+import { compareInstants, formatInstant, shift } from '../engine/data/instant.ts';
+import type { Instant, Spelling } from '../engine/data/instant.ts';
 import { lowerBound, type OracleItem } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { sampleDataOf, stepDigits } from '../engine/run/walk/survey.ts';

@@ -5,13 +5,8 @@ import { isInside, readableText } from '../engine/data/instant.ts';
 import { expectedItems } from '../engine/run/walk/walk.ts';
 import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
 import { assertLaw, violationOf } from './law.ts';
-import {
-  concurrentlyAsAlone,
-  resumingReturnsRest,
-  sameItems,
-  walkIsExact,
-  type Entry,
-} from './paging-laws.ts';
+import { concurrentlyAsAlone, resumingReturnsRest, sameItems, walkIsExact } from './paging-laws.ts';
+import type { Entry } from './paging-laws.ts';
 
 test(
   'a traversal of any window at any page size returns what is known of it, once and in order',

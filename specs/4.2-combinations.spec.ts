@@ -3,14 +3,8 @@ import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.ts';
 import { combinedClientOf, type Baseline } from '../engine/run/combinations/factors.ts';
-import {
-  inEveryCombination,
-  levelOf,
-  MOMENTS,
-  type CombinedRequest,
-  type RuleScope,
-  titleIn,
-} from '../engine/run/rules/in-combinations.ts';
+import { inEveryCombination, levelOf, MOMENTS, titleIn } from '../engine/run/rules/in-combinations.ts';
+import type { CombinedRequest, RuleScope } from '../engine/run/rules/in-combinations.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import type { PageOptions } from '../engine/run/page-requests.ts';
 import { checkDefaultPageSize } from '../engine/run/walk/standard-walks.ts';

@@ -19,13 +19,8 @@ import { seedFor } from '../engine/run/state/covering-array.ts';
 import { sendQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import {
-  itemsAtTurn,
-  sampleDataOf,
-  variedItems,
-  windowOf,
-  type SampleData,
-} from '../engine/run/walk/survey.ts';
+import { itemsAtTurn, sampleDataOf, variedItems, windowOf } from '../engine/run/walk/survey.ts';
+import type { SampleData } from '../engine/run/walk/survey.ts';
 import { expectedItems, walk } from '../engine/run/walk/walk.ts';
 import { lacksItem, containsItem, endsBefore, sameItems } from '../engine/checks/selection.ts';
 import { Untested } from '../engine/errors.ts';

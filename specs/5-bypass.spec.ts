@@ -11,13 +11,8 @@ import {
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { bearerOf, partsOf, withAlteredSignature } from '../engine/client/altered-token.ts';
-import {
-  header,
-  headerLines,
-  type Authorization,
-  type Exchange,
-  type RequestOut,
-} from '../engine/client/exchange.ts';
+import { header, headerLines } from '../engine/client/exchange.ts';
+import type { Authorization, Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { integerOf, isObject, member, type Json } from '../engine/client/json.ts';
 import { percentEncoded } from '../engine/client/transport.ts';
 import { orderedItems, SOME_WINDOW } from '../engine/client/page.ts';

@@ -4,14 +4,8 @@ import type { Exchange } from '../engine/client/exchange.ts';
 import { readToken } from '../engine/client/token.ts';
 import { formEncode } from '../engine/client/transport.ts';
 import { namesTraversal, pageOf, SOME_WINDOW, type PageQuery } from '../engine/client/page.ts';
-import {
-  FORBIDDEN,
-  NOT_FOUND,
-  notServed,
-  refused,
-  sayRefusal,
-  type Refusal,
-} from '../engine/checks/errors.ts';
+import { FORBIDDEN, NOT_FOUND, notServed, refused, sayRefusal } from '../engine/checks/errors.ts';
+import type { Refusal } from '../engine/checks/errors.ts';
 import { differs, type Judge, type MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { isUuid } from '../engine/data/dataset.ts';

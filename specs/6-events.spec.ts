@@ -21,9 +21,8 @@ import {
   isMovable,
   parseInstant,
   shift,
-  type Instant,
-  type Window,
 } from '../engine/data/instant.ts';
+import type { Instant, Window } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';

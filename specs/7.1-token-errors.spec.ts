@@ -19,13 +19,12 @@ import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
 import {
   checkWrongSecretInBasic,
   checkGuesses,
-  type Form,
-  type Guess,
   ofSameShape,
   replaced,
   sendForm,
   wrongSecrets,
 } from '../engine/run/rules/wrong-credentials.ts';
+import type { Form, Guess } from '../engine/run/rules/wrong-credentials.ts';
 
 const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as const;
 

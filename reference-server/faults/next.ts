@@ -17,9 +17,8 @@ import {
   setNext,
   windowOf,
   withoutLink,
-  type Middleware,
-  type PageText,
 } from '../run/alter.ts';
+import type { Middleware, PageText } from '../run/alter.ts';
 import { compareInstants } from '../../engine/data/instant.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';

@@ -1,11 +1,6 @@
 /** A store in memory in which each rule can be broken separately. */
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  parseInstant,
-  type Instant,
-} from '../../engine/data/instant.ts';
+import { compareInstants, formatInstant, instant, parseInstant } from '../../engine/data/instant.ts';
+import type { Instant } from '../../engine/data/instant.ts';
 import type { PageQuery, StoredPage, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { queryOf, storedPages, withRequestValue, type PageOf } from '../run/alter.ts';

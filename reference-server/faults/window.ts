@@ -28,16 +28,8 @@ import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { PAGES, full, theme, withoutDatasets, type Fault } from './fault.ts';
-import {
-  alterStored,
-  endingAt,
-  RULES,
-  rows,
-  screening,
-  withAddedTo,
-  type Asked,
-  type Rules,
-} from './rows.ts';
+import { alterStored, endingAt, RULES, rows, screening, withAddedTo } from './rows.ts';
+import type { Asked, Rules } from './rows.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, '6-same-object', '7.2-body']);
 

@@ -1,13 +1,7 @@
 /** Tenants whose screenings change during a run, tenants with screenings of earlier or other runs, and a huge tie. */
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  sameInstant,
-  shift,
-  type Instant,
-} from '../../engine/data/instant.ts';
+import { compareInstants, formatInstant, instant, sameInstant, shift } from '../../engine/data/instant.ts';
+import type { Instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';

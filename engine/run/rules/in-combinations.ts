@@ -9,21 +9,11 @@ import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, unlessUntested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
-import {
-  FACTORS,
-  withParameter,
-  type CombinedClient,
-  type Baseline,
-  type NarrowWindow,
-} from '../combinations/factors.ts';
+import { FACTORS, withParameter } from '../combinations/factors.ts';
+import type { CombinedClient, Baseline, NarrowWindow } from '../combinations/factors.ts';
 import { dialectsOf, PROTOCOL, toDialect } from '../combinations/dialects.ts';
-import {
-  pairwise,
-  avoidExpensiveLevel,
-  seedFor,
-  type Factors,
-  type Combination,
-} from '../state/covering-array.ts';
+import { pairwise, avoidExpensiveLevel, seedFor } from '../state/covering-array.ts';
+import type { Factors, Combination } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../../client/concurrency.ts';

@@ -12,29 +12,14 @@ import {
   shows,
   type OrderedItem,
 } from '../../client/page.ts';
-import {
-  canonical,
-  differingMembers,
-  excerpt,
-  member,
-  parseOnce,
-  valuesIn,
-  type Json,
-  type JsonObject,
-} from '../../client/json.ts';
+import { canonical, differingMembers, excerpt, member, parseOnce, valuesIn } from '../../client/json.ts';
+import type { Json, JsonObject } from '../../client/json.ts';
 import { VALUES_AT_MOST } from '../../client/json-text.ts';
 import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
 import { UNLESS, differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
 import { isInWindow, sayItem, type OracleOf } from '../../checks/page.ts';
-import {
-  compareInstants,
-  formatInstant,
-  instant,
-  sameInstant,
-  YEAR_10000,
-  type Instant,
-  type Window,
-} from '../../data/instant.ts';
+import { compareInstants, formatInstant, instant, sameInstant, YEAR_10000 } from '../../data/instant.ts';
+import type { Instant, Window } from '../../data/instant.ts';
 import { memoizeByObject } from '../../data/memoize.ts';
 import type { Key, Oracle } from '../../data/oracle.ts';
 import type { Screening } from '../../data/dataset.ts';

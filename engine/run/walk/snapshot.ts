@@ -1,15 +1,8 @@
 /** Screenings of a tenant at one time, and the changes between two times (1-read-only, 4.2-repeatable). */
 import type { Exchange } from '../../client/exchange.ts';
 import { differingMembers } from '../../client/json.ts';
-import {
-  endsEmpty,
-  isOrdered,
-  orderedItems,
-  pageOf,
-  shows,
-  type OrderedItem,
-  type PageQuery,
-} from '../../client/page.ts';
+import { endsEmpty, isOrdered, orderedItems, pageOf, shows } from '../../client/page.ts';
+import type { OrderedItem, PageQuery } from '../../client/page.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { sayItem } from '../../checks/page.ts';

@@ -1,13 +1,7 @@
 /** Traversal along `next` to its end (section 4.2 rule 5), and the requirements for a whole walk. */
 import type { Exchange } from '../../client/exchange.ts';
-import {
-  parseQuery,
-  isOrdered,
-  orderedItems,
-  pageOf,
-  type PageQuery,
-  type OrderedItem,
-} from '../../client/page.ts';
+import { parseQuery, isOrdered, orderedItems, pageOf } from '../../client/page.ts';
+import type { PageQuery, OrderedItem } from '../../client/page.ts';
 import { instant, isInside, sameInstant } from '../../data/instant.ts';
 import { compareKeys, type OracleItem } from '../../data/oracle.ts';
 import type { ClientName } from '../../target/target.ts';
