@@ -98,13 +98,13 @@ export const health: Groups = {
     'a proxy whose Date is ten minutes late': dated(-600_000),
   },
   'with a quota and a wrong Date': {
-    'a quota of 150 requests for pages of one item that asks to wait two months': {
+    'a quota of 300 requests for pages of one item that asks to wait two months': {
       server: middleware(() => {
         const quota = createRateLimiter({
           limit: 50,
           windowMs: 1_000,
           algorithm: 'token-bucket',
-          burst: 150,
+          burst: 300,
         });
         return (request, next) =>
           isScreenings(request) &&
