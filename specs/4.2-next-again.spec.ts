@@ -50,7 +50,7 @@ test(
           const both = await Promise.all([ask(), ask()]);
           const mismatch =
             (await repeatMismatch(kit, before, both[0])) ?? (await repeatMismatch(kit, before, both[1]));
-          // What arrived since then on a replica that lags is no second mismatch.
+          // A lagging replica may have received screenings since: the repetition needs a current page to compare with.
           if (mismatch) before = await ask();
           return mismatch;
         },

@@ -32,7 +32,7 @@ const PARAMETERS = [
   'accessToken',
 ];
 
-/** What developers leave to test without a token; and at the end, paths that need none, to a server that searches the URL. */
+/** Debug parameters that disable authentication, and a health-check path for servers that search the whole URL for it. */
 const SWITCHES = '&debug=true&test=true&admin=true&internal=true&bypass=true&noauth=true&x=/health.css';
 
 /** Servers limit the size of header fields, and of the request line even more. */

@@ -102,7 +102,7 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   ),
   'x-client-verify': 'SUCCESS',
   'x-ssl-client-verify': 'SUCCESS',
-  // What developers leave to test without a token.
+  // Debug headers that disable authentication.
   ...Object.fromEntries(
     ['x-internal', 'x-debug', 'x-test', 'x-admin', 'x-bypass-auth', 'x-skip-auth'].map((name) => [
       name,

@@ -67,7 +67,7 @@ for (const hardship of HARDSHIPS)
     const directory = test.info().outputPath();
     // Nothing listens at this address.
     const address = 'http://127.0.0.1:1';
-    const clients = { primary: { clientId: 'nobody', clientSecret: 'a secret of nobody' } };
+    const clients = { primary: { clientId: 'unknown', clientSecret: 'unknown secret' } };
     const target = { baseUrl: address, authUrl: address, clients };
     await writeFile(join(directory, 'target.json'), JSON.stringify(target));
     const { status, output, leftOver } = await run(hardship, directory);

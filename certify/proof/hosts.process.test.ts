@@ -111,7 +111,7 @@ test(`both hosts find the same on ${DRAWN} faults; a closed port is red in both`
       byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }
     const closed = join(directory, 'closed.json');
-    const client = { clientId: 'nobody', clientSecret: 'of nobody' };
+    const client = { clientId: 'unknown', clientSecret: 'unknown secret' };
     const nowhere = 'http://127.0.0.1:1';
     await writeFile(
       closed,

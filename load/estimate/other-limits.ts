@@ -91,7 +91,7 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
 }
 
-/** Delays that differ by less, as a share, are alike; probability of so many quick answers before random delays. */
+/** Delays whose relative difference is smaller are equal; significance level of the quick answers before random delays. */
 const [ALIKE_DELAYS, BY_CHANCE] = [0.1, 0.01];
 
 /** Whether a limit may delay answers instead of rejecting them: by the same time, and none before a number of them. */

@@ -104,7 +104,7 @@ const COMMON: Defaults = {
   ...{ reportDir: 'reports', timeout: TIMEOUT_SECONDS, seed: 1 },
   ...{ screenings: 200_000, tokenLifetime: undefined, rateLimit: undefined, rateAlgorithm: undefined },
 };
-export const MAX_VUS = 2000;
+const MAX_VUS = 2000;
 export const SLO: Defaults = { sloP99: PRESET_SLO.p99Ms, sloErrors: PRESET_SLO.errorRate, maxVus: MAX_VUS };
 export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 

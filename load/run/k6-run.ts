@@ -194,7 +194,7 @@ export function baseEnvironment(from: NodeJS.ProcessEnv = process.env): NodeJS.P
 
 const [LINES, MIN_INTERVAL_MS] = [60, 20_000];
 
-/** A run is hopeless if this share of at least so many requests fails during a whole interval. */
+/** A run is aborted if this share of the requests fails during a whole interval with at least the minimum number of requests. */
 const [HOPELESS_SHARE, MIN_ANSWERS, HOPELESS_MS] = [0.9, 20, 20_000];
 /** Reported like a broken k6 threshold. */
 const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;

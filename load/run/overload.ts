@@ -5,7 +5,7 @@ import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
 
-export interface Overload {
+interface Overload {
   readonly reason: string;
   /** `passing`: the machine was busy for a while; `vus`: too few virtual users; `none`: a retry does not help. */
   readonly remedy: 'passing' | 'vus' | 'none';

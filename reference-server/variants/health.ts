@@ -43,10 +43,13 @@ const cache = (hasAge: boolean) => ({
   target: probing(600),
 });
 
+const bucket = (perSecond: number, burst: number) =>
+  createRateLimiter({ limit: perSecond, windowMs: 1_000, algorithm: 'token-bucket', burst });
+
 /** As limit_req of nginx, whose default is 503. */
 const limitedTokens = (): ServerOptions =>
   middleware(() => {
-    const quota = createRateLimiter({ limit: 15, windowMs: 1_000, algorithm: 'token-bucket', burst: 10 });
+    const quota = bucket(15, 10);
     return async (request, next) =>
       isTokenRequest(request) && quota('any', Date.now()) !== undefined
         ? html(503, 'Service Temporarily Unavailable')
@@ -100,12 +103,7 @@ export const health: Groups = {
   'with a quota and a wrong Date': {
     'a quota of 300 requests for pages of one item that asks to wait two months': {
       server: middleware(() => {
-        const quota = createRateLimiter({
-          limit: 50,
-          windowMs: 1_000,
-          algorithm: 'token-bucket',
-          burst: 300,
-        });
+        const quota = bucket(50, 300);
         return (request, next) =>
           isScreenings(request) &&
           /pageSize=1(&|$)/.test(request.path) &&

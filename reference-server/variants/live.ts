@@ -37,7 +37,7 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
         );
 };
 
-/** A screening of the present arrives with every so many requests. */
+/** A screening of the present arrives with every nth request. */
 export const arrivingEvery = (requests: number): ServerOptions =>
   withAdded(() => {
     let asked = 0;

@@ -17,7 +17,7 @@ const LEEWAY_SHARE = 10;
 /** Tokens of a run that were waited for. */
 const awaited = new WeakMap<Kit, string>();
 
-export interface ExpiredToken {
+interface ExpiredToken {
   readonly text: string;
   readonly label: string;
 }

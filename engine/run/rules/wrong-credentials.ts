@@ -82,7 +82,7 @@ export function wrongSecrets({ clients }: Target): Guess[] {
     (secret) => secret.slice(0, -1),
     swapCase,
     (secret) => `${secret} `,
-    // What servers accept where no other secret was set.
+    // The default secret of some servers.
     (_, clientId) => clientId,
   ];
   const near = kinds.map((kind, index): Guess => {
