@@ -100,8 +100,10 @@ function runOf(parts: readonly Part[]): SharedPart | undefined {
   return shared[0];
 }
 
-/** Tolerated scheduler lag of a runner, as a share of the SLO's p99, and share of due requests that were not started. */
-const [MAX_LAG, SHORTFALL] = [0.5, 0.01];
+/** Tolerated scheduler lag of a runner, as a share of the SLO's p99. */
+const MAX_LAG = 0.5;
+/** Tolerated share of due requests that were never started. */
+const SHORTFALL = 0.01;
 
 function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts']): string | undefined {
   const { parts: count, due = 0, p99Ms } = of;

@@ -210,10 +210,12 @@ export interface Quota {
 }
 
 /** A run that the figure was not computed from, and how many of its requests met the prediction. */
-export interface Prediction extends Readonly<
-  Record<'requestsPerSecond' | 'seconds' | 'asPredicted' | 'requests', number>
-> {
+export interface Prediction {
+  readonly requestsPerSecond: number;
+  readonly seconds: number;
   readonly what: string;
+  readonly asPredicted: number;
+  readonly requests: number;
 }
 
 export interface Found {

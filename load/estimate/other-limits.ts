@@ -91,8 +91,10 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
 }
 
-/** Delays whose relative difference is smaller are equal; significance level of the quick answers before random delays. */
-const [ALIKE_DELAYS, BY_CHANCE] = [0.1, 0.01];
+/** Delays are equal if they differ by a smaller share. */
+const ALIKE_DELAYS = 0.1;
+/** Significance level: random delays would follow the quick answers with this probability. */
+const BY_CHANCE = 0.01;
 
 /** Whether a limit may delay answers instead of rejecting them: by the same time, and none before a number of them. */
 export function areDelayedAlike(seen: readonly Observation[]): boolean {
@@ -105,8 +107,10 @@ export function areDelayedAlike(seen: readonly Observation[]): boolean {
   return !isRandom && quantile(held, 0.9) < (1 + ALIKE_DELAYS) * quantile(held, 0.1);
 }
 
-/** Number of full pages, such as a back-fill reads, and of empty pages more than full ones if the limit counts requests. */
-const [FULL_PAGES, ALIKE] = [100, 1];
+/** Number of full pages, such as a back-fill reads. */
+const FULL_PAGES = 100;
+/** The limit counts requests if at most this many more empty pages are admitted than full ones. */
+const ALIKE = 1;
 /** Tuned: empty pages for each admitted full page; all of them must be admitted if the limit counts items or bytes. */
 export const FULL = { more: 1.5 };
 

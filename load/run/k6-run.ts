@@ -55,10 +55,13 @@ export async function writeScript(config: LoadConfig, directory: string) {
 }
 
 /** Memory limit of k6, which reads answers completely: an endless one would fill the machine. */
-const [MEMORY_MB, MEMORY_MB_PER_VU] = [1024, 8];
+const MEMORY_MB = 1024;
+const MEMORY_MB_PER_VU = 8;
 
-/** Time for k6 to end after its planned duration, and to write its results after an interrupt, before it is killed. */
-const [GRACE_SECONDS, INTERRUPT_GRACE_MS] = [90, 3_000];
+/** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
+const GRACE_SECONDS = 90;
+/** Time for k6 to write its results after an interrupt. */
+const INTERRUPT_GRACE_MS = 3_000;
 /** As in a shell: 128 and the number of SIGKILL. */
 const KILLED_STATUS = 137;
 const METER_MS = 250;
@@ -132,8 +135,10 @@ export async function runK6(options: K6Options) {
 const messageOf = (line: string): string | undefined =>
   /^\s*(at .*|)$/.test(line) ? undefined : line.trim().replace(/^Error: /, '');
 
-/** Beyond this number of arrivals a fraction is kept; more findings say nothing new. */
-const [MAX_KEPT, MAX_FINDINGS] = [500_000, 10_000];
+/** Limit of arrivals in memory; beyond it a fraction is kept. */
+const MAX_KEPT = 500_000;
+/** More say nothing new about a target that is wrong for a day. */
+const MAX_FINDINGS = 10_000;
 
 /** Reads k6's output line by line; samples are judged and dropped, so memory is bounded. */
 export function listen(
@@ -192,10 +197,14 @@ export function baseEnvironment(from: NodeJS.ProcessEnv = process.env): NodeJS.P
   return Object.fromEntries(Object.entries(from).filter(([name]) => isPassed(name)));
 }
 
-const [LINES, MIN_INTERVAL_MS] = [60, 20_000];
+const LINES = 60;
+const MIN_INTERVAL_MS = 20_000;
 
-/** A run is aborted if this share of the requests fails during a whole interval with at least the minimum number of requests. */
-const [HOPELESS_SHARE, MIN_ANSWERS, HOPELESS_MS] = [0.9, 20, 20_000];
+/** A run is aborted if this share of the requests fails during a whole interval. */
+const HOPELESS_SHARE = 0.9;
+const HOPELESS_MS = 20_000;
+/** An interval with fewer answers is not judged. */
+const MIN_ANSWERS = 20;
 /** Reported like a broken k6 threshold. */
 const HOPELESS_RULE = `failed rate<${HOPELESS_SHARE} over ${HOPELESS_MS / 1000} s`;
 

@@ -38,11 +38,14 @@ export interface ArrivalsRun {
   readonly void?: string | undefined;
 }
 
-const [VOID_PAUSE_MS, INITIAL_LATENCY_MS] = [1000, 100];
+const VOID_PAUSE_MS = 1000;
+const INITIAL_LATENCY_MS = 100;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
-/** For bursts: connections besides twice the mean number of busy ones, and VUs where their number does not matter. */
-const [SPARE_CONNECTIONS, SPARE_VUS] = [8, 20];
+/** For bursts of arrivals, in addition to twice the mean number of busy connections. */
+const SPARE_CONNECTIONS = 8;
+/** For bursts, where a connection limit of the target does not matter. */
+const SPARE_VUS = 20;
 
 /** Each run of k6 draws from the next seed, so different values of --seed must be far apart. */
 const SEEDS = 10_000;

@@ -130,8 +130,11 @@ const METRICS = [
 ] as const;
 type Reading = readonly number[];
 
-/** Metrics grow if they exceed their median by this factor and this many units, which no warm-up or collection does. */
-const [GROWTH, ROOM, LEAST_READINGS] = [1.25, 16, 120];
+/** With fewer readings growth is not judged, as a process grows while it warms up. */
+const LEAST_READINGS = 120;
+/** Metrics grow if they exceed their earlier median by this factor and this many units: garbage collection alone does not. */
+const GROWTH = 1.25;
+const ROOM = 16;
 
 /** Medians of each metric in the second and in the last quarter, and whether they stayed constant. */
 export function growthOf(readings: readonly Reading[]): { lines: string[]; flat: boolean } {
@@ -178,9 +181,11 @@ interface Outage {
 type Recovered = Outage & { readonly servedMs: number | undefined };
 
 /** Time before the first outage, so that requests are in flight, and after the last one. */
-const [LEAD_MS, TAIL_MS] = [8_000, 2_000];
+const LEAD_MS = 8_000;
+const TAIL_MS = 2_000;
 /** Ranges from which the healthy and the failing periods are drawn. */
-const [HEALTHY_MS, FAILING_MS] = [[4_000, 10_000] as const, [1_000, 4_000] as const];
+const HEALTHY_MS = [4_000, 10_000] as const;
+const FAILING_MS = [1_000, 4_000] as const;
 /** A shorter run has no room for outages. */
 export const LEAST_SECONDS = 15;
 

@@ -79,9 +79,12 @@ function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLim
 }
 
 /** Requests of the first client once another one is rejected; fewer than it is admitted from rest. */
-const [PROOF, SHARE_OF_FIRST] = [20, 0.6];
+const PROOF = 20;
+const SHARE_OF_FIRST = 0.6;
 /** Requests of the other client, in multiples of those that the first one was admitted: enough to use up a shared limit. */
-const [TO_REJECTION, CONCURRENCY, SCOPE_TRIES] = [1.5, 50, 3];
+const TO_REJECTION = 1.5;
+const CONCURRENCY = 50;
+const SCOPE_TRIES = 3;
 /** Shares of the first client's requests that are admitted: fewer than LITTLE with a shared limit, more than MOST with its own. */
 const [LITTLE, MOST] = [0.4, 0.7];
 
@@ -156,8 +159,9 @@ async function runProbe(session: Session, probe: ProbeLimits) {
   return { ...probed, declared: declaredBy(policies) };
 }
 
-/** Windows after which a limiter is at rest: a sliding counter also counts the previous one. And at most a minute. */
-const [SETTLED, LONGEST_SETTLE_S] = [2.1, 60];
+const LONGEST_SETTLE_S = 60;
+/** Windows after which a limiter is at rest: a sliding counter also counts the previous one. */
+const SETTLED = 2.1;
 
 /** Seconds until the limiter has reset: about two windows, at most a minute. */
 function settleSeconds(limiter: LimiterFinding, seen: readonly Observation[]): number {
