@@ -15,7 +15,7 @@ import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
 import { resultsOf } from '../render/of-report.ts';
-import { renderingsOf } from './sample.testing.ts';
+import { renderingsOf } from '../render/sample.testing.ts';
 import type { Report } from '../report/report.ts';
 
 /** No non-implementation may cost the requests of a whole run. */

@@ -9,7 +9,7 @@ import type { Report } from '../report/report.ts';
 import { replayCommand, resultsOf } from './of-report.ts';
 import { counts } from './results.ts';
 import { html } from './html.ts';
-import { hostileReport, sampleReport } from '../proof/sample.testing.ts';
+import { hostileReport, sampleReport } from './sample.testing.ts';
 import { existsSync } from 'node:fs';
 
 /** Chromium: `CHROMIUM_PATH`, the system's, or the one installed by Playwright. */

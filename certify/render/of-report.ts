@@ -46,7 +46,7 @@ export function resultsOf(report: Report): Results {
     tokenCommands: report.tokenCommands,
     files: {
       data: 'report.json',
-      page: 'report.html',
+      html: 'report.html',
       junit: 'junit.xml',
       summary: 'summary.md',
       badge: 'badge.svg',
@@ -58,14 +58,14 @@ function facts(report: Report): readonly Fact[] {
   const { target, evidence: ran } = report;
   return [
     { label: 'classes', text: classesText(report), only: ['terminal', 'junit'] },
-    { label: 'API', text: target.baseUrl, only: ['html', 'markdown', 'junit'] },
-    { label: 'token endpoint', text: target.authUrl, only: ['html', 'markdown', 'junit'] },
+    { label: 'API', text: target.baseUrl, only: ['html', 'summary', 'junit'] },
+    { label: 'token endpoint', text: target.authUrl, only: ['html', 'summary', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
     { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} planned executed` },
     { label: 'reach', text: reachText(report) },
-    { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'markdown'] },
-    { label: 'cases by law', text: numbersText(ran.laws), only: ['markdown'] },
+    { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'summary'] },
+    { label: 'cases by law', text: numbersText(ran.laws), only: ['summary'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }

@@ -9,14 +9,14 @@ import { badge } from './badge.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
 import { resultsOf } from './of-report.ts';
-import type { Files, Results } from './results.ts';
+import type { Files, Format, Results } from './results.ts';
 import { summary } from './summary.ts';
 
 const json = (report: unknown): string =>
   `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value), 2)}\n`;
 
-const RENDERINGS: Readonly<Record<Exclude<keyof Files, 'data'>, (results: Results) => string>> = {
-  page: html,
+export const RENDERINGS: Readonly<Record<Format, (results: Results) => string>> = {
+  html,
   junit,
   summary,
   badge,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from './changes.ts';
 import { historyHtml, keep, lastRun } from '../render/history.ts';
-import { conformantReport, sampleReport } from '../proof/sample.testing.ts';
+import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
 
 const failures = [{ message: 'm', request: '', response: '', curl: '' }];
