@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { readDataset } from '../../engine/data/dataset.ts';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
+import type { RunningReference } from '../../reference-server/command/child.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
 import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
@@ -15,7 +16,7 @@ import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
 import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import { startReference, type RunningReference } from '../reference.ts';
+import { startForCertificate } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
 import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
@@ -51,7 +52,7 @@ export async function run(options: Options, io: Io): Promise<number> {
 /** Prints which database it uses. */
 async function startedReference(runs: number | undefined, out: NodeJS.WriteStream) {
   try {
-    return await startReference(runs, (line) => {
+    return await startForCertificate(runs, (line) => {
       if (line.includes('database: ')) out.write(`${line.replace('database: ', '')}\n`);
     });
   } catch (error) {

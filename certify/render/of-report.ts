@@ -1,5 +1,5 @@
 /** Converts the report on a service to results. */
-import type { Failure, Report, RequirementResult, Diagnosis } from '../report/report.ts';
+import type { Report, RequirementResult, Diagnosis } from '../report/report.ts';
 import {
   commands,
   countsText,
@@ -14,7 +14,7 @@ import {
 import type { Entry, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
-import { quote } from '../../engine/run/evidence/evidence.ts';
+import { quote, type Failure } from '../../engine/run/evidence/evidence.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>

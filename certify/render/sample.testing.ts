@@ -1,7 +1,8 @@
 /** Reports for tests of renderings: realistic ones, and one with only hostile text. */
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
+import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import { resultsOf as resultsOfClient } from '../client/report.ts';
-import type { Failure, Report, RequirementResult } from '../report/report.ts';
+import type { Report, RequirementResult } from '../report/report.ts';
 import type { Format, Results } from './results.ts';
 import { terminal } from './terminal.ts';
 import { RENDERINGS } from './write.ts';

@@ -1,11 +1,9 @@
 /** The schema of report.json: all renderings and the JSON Schema derive from it. */
 import { z } from 'zod';
 import type { DeepReadonly } from '../../engine/checks/walk-picture.ts';
-import { failureSchema, type Failure } from '../../engine/run/evidence/evidence.ts';
+import { failureSchema } from '../../engine/run/evidence/evidence.ts';
 import { CLASSES, type RequirementId } from '../../engine/requirements.ts';
 import type { Redactor } from '../../engine/run/evidence/redact.ts';
-
-export type { Failure };
 
 const text = z.string();
 const count = z.number().int().nonnegative();
