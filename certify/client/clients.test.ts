@@ -1,6 +1,7 @@
 /** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@playwright/test';
+import { parseLinks } from '../../engine/client/link-header.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -57,11 +58,8 @@ test('every situation finds a mistake', () => {
 
 // -- right clients --------------------------------------------------------------------------------
 
-/** The target of rel="next" in a Link header (RFC 8288). */
 const linkNext = (link: string): string | undefined =>
-  [...link.matchAll(/<([^>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^\s;,"]*))*)/g)].find(([, , rest]) =>
-    /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
-  )?.[1];
+  parseLinks(link).find(({ relations }) => relations.includes('next'))?.target;
 
 const inUtc = (text: string): string => formatInstant(instant(text));
 
