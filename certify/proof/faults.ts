@@ -1,6 +1,4 @@
 /** Certifies a server with a fault, or a variant, and checks the verdict. */
-import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../../engine/clock.ts';
 import { certify, selectIds, type CertifyOptions } from '../certify.ts';
 import type { Report, RequirementResult } from '../report/report.ts';
 import { requirement, type RequirementId } from '../../engine/requirements.ts';
@@ -37,20 +35,6 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
     dataset: dataset ? await screeningsOf(dataset) : undefined,
     secondDataset: secondDataset ? await screeningsOf(secondDataset) : undefined,
     ...(mode === 'filled' ? { ingest: (lines) => server.ingest(lines) } : {}),
-  };
-}
-
-/** A clock whose sleeps advance it immediately; overlapping sleeps advance it only once. */
-export function fastClock(): Clock {
-  let aheadMs = 0;
-  const now = (): number => Date.now() + aheadMs;
-  return {
-    now,
-    async sleep(ms) {
-      const untilMs = now() + ms;
-      await setImmediate();
-      aheadMs += Math.max(0, untilMs - now());
-    },
   };
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import { parseScreening, type Screening } from '../../engine/data/dataset.ts';
+import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
@@ -17,7 +18,7 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
 import { arrivingEvery, LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
-import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
+import { certifyServer, failedOf, resultOf } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import { SPECS } from '../../specs/all.ts';
 import type { Report } from '../report/report.ts';
@@ -171,7 +172,7 @@ async function certified(world: World, supply: Supply, ids: string, faulty?: Ser
   const target = await resolveTarget(supplied, { directory });
   const only = selectIds(ids.split(','));
   const { dispatcher } = server;
-  return await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
+  return await certify(target, { seed: 1, runs: 1, only, clock: fakeClock(Date.now), dispatcher });
 }
 
 for (const [what, ids, supply, words] of SUPPLIES)
@@ -246,7 +247,7 @@ for (const [what, stages, failed] of [
     });
     const fault = { start: async () => void (stage = 'on'), stop: async () => void (stage = 'after') };
     const report = await certifyServer(small, server, 'bare', {
-      ...{ only: ['7.2-server-error'], clock: fastClock() },
+      ...{ only: ['7.2-server-error'], clock: fakeClock(Date.now) },
       change: (target) => ({ ...target, fault }),
     });
     expect(failedOf(report).join()).toMatch(failed);
@@ -275,7 +276,7 @@ for (const [what, lateMsOf, failed, words] of [
   ['half never shows', (index: number) => (index % 2 === 1 ? Infinity : 0), /4\.2-r5-exactly-once/, /broken/],
 ] as const)
   test(`a command to store of which ${what} from the second time on`, byTurns(what, 3), async ({ small }) => {
-    const clock = fastClock();
+    const clock = fakeClock(Date.now);
     const stored: { readonly one: Screening; readonly fromMs: number }[] = [];
     let times = 0;
     const ingest = async (lines: readonly string[]): Promise<void> => {

@@ -5,7 +5,7 @@ import { expect, test } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
-import { answerTo, getOf } from '../../engine/client/exchange.testing.ts';
+import { answerTo, getOf } from '../../engine/testing.ts';
 import { instant } from '../../engine/data/instant.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
