@@ -10,10 +10,10 @@ const count = z.number().int().nonnegative();
 const numbers = z.record(text, z.number());
 const requirementClass = z.enum(CLASSES);
 
-const statusSchema = z
+export const statusSchema = z
   .enum(['pass', 'fail', 'warn', 'untested', 'error'])
   .describe('fail: a MUST is broken; warn: a SHOULD is; untested: see reason; error: the kit itself failed');
-const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
+export const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
 
 const requirementSchema = z.object({
   // Releases add ids, so the schema does not list them.
