@@ -1,4 +1,4 @@
-/** Exchanges and clocks for tests. */
+/** Exchanges, a clock and a target for tests. */
 import { setImmediate } from 'node:timers/promises';
 import { exchangeOf, type Exchange, type RequestOut } from './client/exchange.ts';
 import type { Clock } from './clock.ts';
@@ -14,6 +14,13 @@ export const getOf = (url: string): RequestOut => ({
 
 export const answerTo = (request: RequestOut, text: string, status = 200, startedAtMs = 0): Exchange =>
   exchangeOf({ seq: 1, request, status, headers: [], text, startedAtMs, durationMs: 1 });
+
+/** A target file with addresses at which nothing listens. */
+export const UNREACHABLE = {
+  baseUrl: 'http://127.0.0.1:1',
+  authUrl: 'http://127.0.0.1:1',
+  clients: { primary: { clientId: 'unknown', clientSecret: 'unknown secret' } },
+};
 
 /**
  * A clock whose sleeps take no time and advance it; overlapping sleeps advance it only once.
