@@ -1,5 +1,4 @@
 /** Runs the command: certifies once, or repeatedly with `--watch`, writes the report, and returns the exit status. */
-import { join } from 'node:path';
 import { readDataset } from '../../engine/data/dataset.ts';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
@@ -19,8 +18,7 @@ import { showProgress } from './progress.ts';
 import { startForCertificate } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
 import { resultsOf } from '../render/of-report.ts';
-import { terminal } from '../render/terminal.ts';
-import { writeReport } from '../render/write.ts';
+import { end, writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
 
@@ -124,23 +122,18 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
     changes: baseline && changesSince(baseline, certified),
     knownFailures: known && statesOf(known, certified),
   };
-  const unwritten = await writeReport(report, io.at(options.reportDir), key)
-    .then(async () => {
+  const status = await end(resultsOf(report), {
+    name: 'certify',
+    output: io.output,
+    reportDir: options.reportDir,
+    async write() {
+      await writeReport(report, io.at(options.reportDir), key);
       if (har !== undefined) await writeAtomically(io.at(har), harText(entries));
       if (history !== undefined) await keep(io.at(history), report);
-    })
-    .catch((error: Error) => error);
-  const reportPath = unwritten ? undefined : join(options.reportDir, 'report.html');
-  io.output.write(`\n${terminal(resultsOf(report), { columns: io.output.columns, reportPath })}`);
-  if (unwritten) console.error(`certify: ${unwritten.message}`);
-  return { report, status: io.interruptedStatus() ?? exitOf(report, options, !unwritten) };
-}
-
-function exitOf(report: Report, { failOn }: Options, isWritten: boolean): number {
-  const usual = failOn ? exitOnNew(report) : EXIT[report.verdict];
-  if (usual === EXIT['non-conformant']) return usual;
-  const hasErrors = report.requirements.some(({ status }) => status === 'error');
-  return hasErrors || (!isWritten && report.verdict === 'conformant') ? EXIT.kit : usual;
+    },
+    usual: options.failOn && exitOnNew(report),
+  });
+  return { report, status: io.interruptedStatus() ?? status };
 }
 
 /** Runs again on every request or change, with failed checks first, and prints changes. Returns the last exit status. */
