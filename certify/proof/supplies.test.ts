@@ -60,6 +60,18 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     ({ clients: { primary, notOnboarded } }) => ({ clients: { primary, secondTenant: notOnboarded } }),
     /the tenant of clients\.secondTenant is not onboarded/,
   ],
+  [
+    'a baseUrl with a prefix too many',
+    '4.2-success,5-valid-token,7.1',
+    ({ baseUrl }) => ({ baseUrl: `${baseUrl}/api` }),
+    /was answered 404 .*check baseUrl/,
+  ],
+  [
+    'a primary tenant that is not onboarded',
+    '4.2-success,5-valid-token,7.1',
+    ({ clients: { notOnboarded } }) => ({ clients: { primary: notOnboarded } }),
+    /was answered 404 .*that the tenant is onboarded/,
+  ],
   ['a wrong secret', '2.1', client('primary', ROTATED), /check clientId and clientSecret/],
   ['a rotated secret of the second tenant', '2.1,5-one-tenant', client('secondTenant', ROTATED), NO_TOKEN],
   ['a class that is required and not supplied', '2.1,6', () => ({ require: ['events'] }), /supply events/],
