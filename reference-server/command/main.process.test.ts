@@ -205,6 +205,7 @@ const WRONG_FLAGS: [args: (port: string) => string[], message: string][] = [
   [(port) => ['--port', port], 'listen EADDRINUSE: address already in use 127.0.0.1:'],
   [() => ['--host', '192.0.2.1', '--port', '0'], 'listen EADDRNOTAVAIL'],
   [() => ['--fault', 'specversion is 0.4'], 'did you mean "specversion is 0.3"?'],
+  [() => ['--list-faults', '4.2-windw'], 'no requirement "4.2-windw"; did you mean "4.2-window"?'],
 ];
 for (const [argsOf, message] of WRONG_FLAGS)
   test(`exits with 2: ${message}`, FULL, async ({ server }) => {
