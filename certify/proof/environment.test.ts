@@ -53,6 +53,12 @@ for (const [name, cert, host, trusted, words] of [
     else expect(report.verdict).toBe('conformant');
   });
 
+test('reports an https URL of a server without TLS', async ({ server }) => {
+  const url = server.baseUrl.replace('http:', 'https:');
+  const report = await certified({ ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url });
+  leavesItIncomplete(report, /could be established \(wrong version number\); check that .* https URL/);
+});
+
 for (const [member, status] of [
   ['baseUrl', 308],
   ['authUrl', 307],

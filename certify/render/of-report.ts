@@ -184,7 +184,7 @@ const numbersText = (values: Readonly<Record<string, number>>): string =>
 
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
-    `deepest walk ${number(deepestWalk)} screenings`,
+    `deepest walk ${several(deepestWalk, 'screening')}`,
     `widest window ${widestWindow || 'none'}`,
     `largest full page ${number(largestFullPage)}`,
   ].join(', ');
