@@ -75,6 +75,11 @@ test('an unreachable target exits with 3, one line and a report', async () => {
   expect((await reportOf()).verdict).toBe('incomplete');
 });
 
+test('a folder to watch that does not exist is reported before anything is sent', async () => {
+  const watching = ended('--target', await written(UNREACHABLE), '--watch', join(directory, 'none'));
+  await expect(watching).rejects.toThrow(/^--watch: can't read .*none \(ENOENT\)$/);
+});
+
 test('a recording of a run is judged without sending anything and exits with 3', async ({ server }) => {
   const target = await written(server.target());
   const har = join(directory, 'run.har');

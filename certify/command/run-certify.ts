@@ -5,7 +5,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { RunningReference } from '../../reference-server/command/child.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
-import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
+import { prepareDirectory, prepareFile, readText, requirePath, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from '../report/changes.ts';
@@ -63,9 +63,10 @@ async function startedReference(runs: number | undefined, out: NodeJS.WriteStrea
 
 /** Reads the files of the flags before anything is sent. */
 async function readInputs(options: Options, { at }: Io) {
-  const { baseline, history, fromHar, knownFailures, sign, target } = options;
+  const { baseline, history, fromHar, knownFailures, sign, target, watch } = options;
   const ifGiven = async <T>(path: string | undefined, read: (path: string) => Promise<T>) =>
     path === undefined ? undefined : read(at(path));
+  if (typeof watch === 'string') await requirePath(at(watch), '--watch');
   return {
     baseline: await (baseline === undefined ? ifGiven(history, lastRun) : ifGiven(baseline, readBaseline)),
     // The addresses of the target file select the service in a recording.

@@ -1,8 +1,7 @@
 /** `--history` keeps the report of every run in a folder, and draws the latest ones. */
-import { readdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../../engine/errors.ts';
-import { makeFolder, writeAtomically } from '../../engine/files.ts';
+import { makeFolder, readFolder, writeAtomically } from '../../engine/files.ts';
 import { readBaseline, type Baseline } from '../report/changes.ts';
 import type { Report, Status } from '../report/report.ts';
 import { table } from './html.ts';
@@ -16,10 +15,7 @@ const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 const nameOf = (startedAt: string): string => `${startedAt.replace(/[:.]/g, '-')}.json`;
 
 async function namesIn(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw new UsageError(`--history: can't read ${directory} (${error.code ?? error.message})`);
-  });
+  const names = existsSync(directory) ? await readFolder(directory, '--history') : [];
   return names.filter((name) => KEPT.test(name)).sort();
 }
 
