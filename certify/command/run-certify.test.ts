@@ -75,10 +75,16 @@ test('an unreachable target exits with 3, one line and a report', async () => {
   expect((await reportOf()).verdict).toBe('incomplete');
 });
 
-test('a folder to watch that does not exist is reported before anything is sent', async () => {
-  const watching = ended('--target', await written(UNREACHABLE), '--watch', join(directory, 'none'));
-  await expect(watching).rejects.toThrow(/^--watch: can't read .*none \(ENOENT\)$/);
-});
+for (const [flag, name, message] of [
+  ['--watch', 'none', /^--watch: can't read .*none \(ENOENT\)$/],
+  ['--dataset', 'none', /^--dataset: can't read .*none \(ENOENT\)$/],
+  ['--dataset', '.', /^--dataset: can't read .* \(EISDIR\)$/],
+  ['--dataset', 'target.json', /^--dataset: .*target\.json:1: .*"id"/],
+] as const)
+  test(`reports ${flag} ${name} in one line before anything is sent`, async () => {
+    const target = await written(UNREACHABLE);
+    await expect(ended('--target', target, flag, join(directory, name))).rejects.toThrow(message);
+  });
 
 test('a recording of a run is judged without sending anything and exits with 3', async ({ server }) => {
   const target = await written(server.target());

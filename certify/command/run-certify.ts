@@ -1,10 +1,15 @@
 /** Runs the command: certifies once, or repeatedly with `--watch`, writes the report, and returns the exit status. */
-import { readDataset } from '../../engine/data/dataset.ts';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { RunningReference } from '../../reference-server/command/child.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
-import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
+import {
+  loadDataset,
+  loadTarget,
+  resolveTarget,
+  secretsOf,
+  type Target,
+} from '../../engine/target/target.ts';
 import { prepareDirectory, prepareFile, readText, requirePath, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
@@ -183,12 +188,8 @@ async function targetOf(
   reference?: RunningReference,
 ): Promise<Target> {
   const clients = { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } };
-  try {
-    const path = file === undefined ? reference?.file : at(file);
-    const target =
-      path === undefined ? await resolveTarget({ baseUrl, authUrl, clients }) : await loadTarget(path);
-    return dataset === undefined ? target : { ...target, dataset: await readDataset(at(dataset)) };
-  } catch (error) {
-    throw error instanceof UsageError ? error : new UsageError((error as Error).message);
-  }
+  const path = file === undefined ? reference?.file : at(file);
+  const target =
+    path === undefined ? await resolveTarget({ baseUrl, authUrl, clients }) : await loadTarget(path);
+  return dataset === undefined ? target : { ...target, dataset: await loadDataset(at(dataset), '--dataset') };
 }
