@@ -1,9 +1,7 @@
 /** The reference server for certification, with every member that a target file can have. */
 import { DEFAULTS } from '../engine/run/state/context.ts';
-import { startReference as startServer, type RunningReference } from '../reference-server/command/child.ts';
+import { startReference, type RunningReference } from '../reference-server/command/child.ts';
 import { loadTarget } from '../engine/target/target.ts';
-
-export type { RunningReference };
 
 /** Requests of primary before the rate limit is provoked: without laws, and for one case of each law. */
 const REQUESTS = { fixed: 1_100, perRun: 45 } as const;
@@ -14,11 +12,11 @@ const REQUESTS = { fixed: 1_100, perRun: 45 } as const;
  *
  * @param tell gets the lines of the server's log
  */
-export const startReference = (
+export const startForCertificate = (
   runs: number = DEFAULTS.runs,
   tell: (line: string) => void = () => undefined,
 ): Promise<RunningReference> =>
-  startServer(
+  startReference(
     [
       ...['--rate-limit', '2/1s', '--rate-algorithm', 'token-bucket'],
       ...['--rate-burst', String(REQUESTS.fixed + REQUESTS.perRun * runs)],
@@ -31,7 +29,7 @@ export const startReference = (
 export default async function setUp(): Promise<() => Promise<void>> {
   process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
   const runs = process.env['RUNS'] ? Number(process.env['RUNS']) : undefined;
-  const reference = process.env['SCREENINGS_TARGET'] ? undefined : await startReference(runs);
+  const reference = process.env['SCREENINGS_TARGET'] ? undefined : await startForCertificate(runs);
   const file = reference?.file ?? process.env['SCREENINGS_TARGET']!;
   process.env['SCREENINGS_TARGET'] = file;
   const { name, baseUrl } = await loadTarget(file);

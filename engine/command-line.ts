@@ -8,7 +8,7 @@ import { INTERRUPTED_STATUS, onShutdown, type EndReason } from './process.ts';
 export const EXIT = { conformant: 0, 'non-conformant': 1, usage: 2, incomplete: 3, kit: 4 } as const;
 
 export const EXIT_HELP =
-  '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete, 4 the kit itself failed, 130 or 143 interrupted';
+  '\nExit status: 0 conformant, 1 non-conformant, 2 wrong usage, 3 incomplete,\n4 the kit itself failed, 130 or 143 interrupted';
 
 export const command = (script: string, about: string): Command =>
   new Command(commandName(script)).description(about).version(KIT_VERSION);

@@ -1,17 +1,28 @@
 /** Files of flags and reports: read with messages of one line, checked before anything is sent, written atomically. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, statSync } from 'node:fs';
-import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
 import { UsageError } from './errors.ts';
 
-/** Reads a file. Throws a UsageError; `label`: the flag or member that names the file, `what`: its description. */
+/** Throws a UsageError; `label`: the flag or member that names the file, `what`: its description. */
+const unreadable =
+  (label: string, what: string) =>
+  ({ code, message }: NodeJS.ErrnoException): never => {
+    throw new UsageError(`${label}: can't read ${what} (${code ?? message})`);
+  };
+
 export const readText = (path: string, label: string, what = path): Promise<string> =>
-  readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`${label}: can't read ${what} (${error.code ?? error.message})`);
-  });
+  readFile(path, 'utf8').catch(unreadable(label, what));
+
+export const readFolder = (path: string, label: string): Promise<string[]> =>
+  readdir(path).catch(unreadable(label, path));
+
+/** Throws a UsageError if there is no such file or folder. */
+export const requirePath = async (path: string, label: string): Promise<void> =>
+  void (await stat(path).catch(unreadable(label, path)));
 
 /** Reads a JSON file of a flag; `what` describes its content. Throws a UsageError that names the wrong member. */
 export async function readJson<T>(

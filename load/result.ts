@@ -1,6 +1,5 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
-import type { Failure } from '../certify/report/report.ts';
-import { quote } from '../engine/run/evidence/evidence.ts';
+import { quote, type Failure } from '../engine/run/evidence/evidence.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
 import type { Found } from './estimate/figures.ts';
 import type { Slo } from './estimate/step.ts';

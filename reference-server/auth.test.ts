@@ -1,9 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect } from '@playwright/test';
 import * as oauth from 'oauth4webapi';
+import { screeningsUrl } from '../engine/client/page.ts';
 import { createTokenIssuer } from './auth.ts';
 import type { TokenClaims } from './parts.ts';
-import { screeningsUrl, test, walk } from './testing.ts';
+import { test, walk } from './testing.ts';
 
 const NOW = 1_800_000_000;
 const CLAIMS: TokenClaims = {
@@ -59,7 +60,7 @@ test('an OAuth client library gets a token for all pages, and reports a wrong se
     );
     return (await oauth.processClientCredentialsResponse(issuer, client, response)).access_token;
   };
-  const url = `${screeningsUrl(target, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z`;
+  const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z`;
   expect(await walk(url, await fetchToken(primary.clientSecret))).toHaveLength(3_499);
   await expect(fetchToken('wrong')).rejects.toThrow(/401|WWW-Authenticate/);
 });

@@ -35,6 +35,12 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }
 
+/** Makes the store unavailable, and available again with everything that it had acknowledged. */
+export interface Outage {
+  begin(): Promise<void>;
+  end(): Promise<void>;
+}
+
 export interface TokenClaims {
   readonly iss: string;
   readonly aud: string;

@@ -17,12 +17,14 @@ export interface Arguments {
 }
 
 const ENVIRONMENT = `
-The client finds in its environment: SCREENINGS_BASE_URL, SCREENINGS_AUTH_URL, SCREENINGS_CLIENT_ID,
-SCREENINGS_CLIENT_SECRET, SCREENINGS_TENANT_ID, SCREENINGS_FROM, SCREENINGS_TO, and at times
-SCREENINGS_PAGE_SIZE and SCREENINGS_EVENTS (a file of events). The command may also hold {base_url},
-{auth_url}, {client_id}, {client_secret}, {tenant_id}, {from}, {to}, {page_size} and {events}.
-It prints each screening that it collected, one JSON object per line, and exits with 0 if it collected
-the whole window, with any other status if it gave up.
+The client finds in its environment: SCREENINGS_BASE_URL, SCREENINGS_AUTH_URL,
+SCREENINGS_CLIENT_ID, SCREENINGS_CLIENT_SECRET, SCREENINGS_TENANT_ID,
+SCREENINGS_FROM, SCREENINGS_TO, and at times SCREENINGS_PAGE_SIZE and
+SCREENINGS_EVENTS (a file of events). The command may also hold {base_url},
+{auth_url}, {client_id}, {client_secret}, {tenant_id}, {from}, {to},
+{page_size} and {events}. It prints each screening that it collected, one JSON
+object per line, and exits with 0 if it collected the whole window, with any
+other status if it gave up.
 ${EXIT_HELP}`;
 
 const parser = command(

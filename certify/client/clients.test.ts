@@ -1,8 +1,9 @@
 /** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from '@playwright/test';
+import { parseLinks } from '../../engine/client/link-header.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
+import { fakeClock } from '../../engine/testing.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { InProcess } from '../../reference-server/http/in-process.ts';
 import type { ClientReport } from './report.ts';
@@ -57,11 +58,8 @@ test('every situation finds a mistake', () => {
 
 // -- right clients --------------------------------------------------------------------------------
 
-/** The target of rel="next" in a Link header (RFC 8288). */
 const linkNext = (link: string): string | undefined =>
-  [...link.matchAll(/<([^>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:"[^"]*"|[^\s;,"]*))*)/g)].find(([, , rest]) =>
-    /;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(rest ?? ''),
-  )?.[1];
+  parseLinks(link).find(({ relations }) => relations.includes('next'))?.target;
 
 const inUtc = (text: string): string => formatInstant(instant(text));
 
@@ -115,20 +113,13 @@ test('a right client: one connection per request, over sockets and in real time'
 /** The simulated duration of a request's way, and of an answer's. */
 const TRAVEL_MS = 0.25;
 
-/** In-process transport and a fake clock: a request takes half a millisecond, and a sleep ends immediately. */
+/** In-process transport and a fake clock: a request takes half a millisecond. */
 function fakeWorld(): World {
   const inProcess = new InProcess();
-  let nowMs = Date.now();
+  const beganMs = Date.now();
+  const clock = fakeClock(() => beganMs);
   return {
-    clock: {
-      now: () => nowMs,
-      // Overlapping sleeps advance the clock only once.
-      async sleep(ms) {
-        const untilMs = nowMs + ms;
-        await setImmediate();
-        nowMs = Math.max(nowMs, untilMs);
-      },
-    },
+    clock,
     // TLS is not simulated, because no client in this process trusts the certificate.
     async listen(_port, tlsHost) {
       const listener = inProcess.listen();
@@ -137,13 +128,13 @@ function fakeWorld(): World {
     async fetch(input, { method = 'GET', headers = {}, body = null, signal: given } = {}) {
       const { origin, pathname, search } = new URL(String(input));
       const signal = given ?? new AbortController().signal;
-      nowMs += TRAVEL_MS;
+      clock.advance(TRAVEL_MS);
       const answer = inProcess.request({
         ...{ origin, path: pathname + search, method: method as 'GET', body: body as string | null },
         ...{ headers: headers as Record<string, string>, signal },
       });
       const { statusCode, headers: raw, body: content } = await unlessAborted(signal, answer);
-      nowMs += TRAVEL_MS;
+      clock.advance(TRAVEL_MS);
       const texts = (raw as unknown as Buffer[]).map((octets) => octets.toString('latin1'));
       const pairs = texts.flatMap((text, at): [string, string][] => (at % 2 ? [[texts[at - 1]!, text]] : []));
       return new Response(ReadableStream.from(content as AsyncIterable<Uint8Array>), {

@@ -2,7 +2,7 @@
 import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { freePort } from '../../reference-server/store/postgres-embedded.ts';
@@ -61,8 +61,13 @@ test('a command that cannot be started is wrong usage; one without requests is u
   const missing = await run('--command', 'no-such-client', '--report-dir', directory);
   expect(missing.status).toBe(2);
   expect(missing.output).toContain('certify-client: --command: ');
-  const { status, report } = await certified('echo no configuration >&2; exit 3', 'plain-walk,500-once');
+  await mkdir(join(directory, 'client.html'));
+  const { status, report, output } = await certified(
+    'echo no configuration >&2; exit 3',
+    'plain-walk,500-once',
+  );
   expect(status).toBe(3);
+  expect(output).toMatch(/^certify-client: client\.html could not be written: EISDIR\b[^\n]*$/m);
   expect(report.summary).toContain(
     'the client sent no request, and ended with exit status 3: no configuration',
   );

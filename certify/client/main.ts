@@ -1,14 +1,13 @@
 #!/usr/bin/env node
 /** `npm run certify-client`: certifies a client and writes a report. */
 import { join } from 'node:path';
-import { EXIT, interruption, runCommand } from '../../engine/command-line.ts';
+import { interruption, runCommand } from '../../engine/command-line.ts';
 import { calledFrom } from '../../engine/package.ts';
 import { prepareDirectory } from '../../engine/files.ts';
-import { writeFiles } from '../render/write.ts';
+import { end, writeFiles } from '../render/write.ts';
 import { parseArguments } from './arguments.ts';
 import { clientByHand, commandClient } from './client.ts';
 import { certifyClient } from './certify-client.ts';
-import { terminal } from '../render/terminal.ts';
 import { resultsOf } from './report.ts';
 
 const at = calledFrom('certify-client');
@@ -31,10 +30,11 @@ await runCommand('certify-client', async () => {
     tell: ({ status, name }) => console.log(`${status.padEnd(8)}  ${name}`),
   });
   const results = resultsOf(report);
-  await writeFiles(report, results, reportDir);
-  const reportPath = join(args.reportDir, 'client.html');
-  process.stdout.write(`\n${terminal(results, { columns: process.stdout.columns, reportPath })}`);
-  const hasErred = report.situations.some(({ status }) => status === 'error');
-  const isBlamed = report.verdict === 'non-conformant';
-  return interrupted.status() ?? (hasErred && !isBlamed ? EXIT.kit : EXIT[report.verdict]);
+  const status = await end(results, {
+    name: 'certify-client',
+    output: process.stdout,
+    reportDir: args.reportDir,
+    write: () => writeFiles(report, results, reportDir),
+  });
+  return interrupted.status() ?? status;
 });

@@ -62,7 +62,7 @@ export const resultsOf = ({ client, situations, selection, ...report }: ClientRe
   ...{ facts: [], causes: [], changes: [], tables: [], tokenCommands: [] },
   legend: markup`<p class="muted">In each picture a bar is a request of the client, with the duration of its answer as its length: a gap is a wait.</p>
 <ul class="tally"><li class="pass">low bar: answered well</li><li class="warn">middle: 401 or 429</li><li class="fail">tall: refused, failed or broken off</li></ul>`,
-  files: { data: 'client.json', page: 'client.html', junit: 'client-junit.xml' },
+  files: { data: 'client.json', html: 'client.html', junit: 'client-junit.xml' },
 });
 
 function itemOf(result: SituationResult): Item {

@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
-import { loadTarget, type Target } from '../../engine/target/target.ts';
+import { fakeClock, UNREACHABLE } from '../../engine/testing.ts';
+import { loadTarget, resolveTarget, type Target } from '../../engine/target/target.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
 import { answering } from '../../reference-server/run/alter.ts';
@@ -79,6 +80,13 @@ test('says that a tenant without screenings exercises nothing', async ({ small }
     (await checkTarget(one, server)).lines.find((line) => line.startsWith('core '))?.slice(14);
   expect(await coreOf(empty)).toBe('no screenings found: load some for clients.primary');
   expect(await coreOf(target)).toBe('would be exercised');
+});
+
+test('says what it asked a target for that does not answer', async () => {
+  const target = await resolveTarget(UNREACHABLE);
+  const { lines, usable } = await checkTarget(target, { clock: fakeClock(Date.now) });
+  expect(lines[0]).toMatch(/^token {4}none: no connection to http/);
+  expect(usable).toBe(false);
 });
 
 test('--init writes a valid example, and overwrites no file', async () => {

@@ -137,7 +137,7 @@ export async function checkTarget(target: Target, options: Partial<KitOptions>) 
     }
   } catch (error) {
     if (!(error instanceof Untested)) throw error;
-    lines.push(`none: ${error.message}`);
+    lines.push(`${lines.length === 0 ? 'token' : 'page '}    none: ${error.message}`);
   }
   const lacks = {
     ...missingSupplies(target),

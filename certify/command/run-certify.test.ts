@@ -5,6 +5,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect } from '@playwright/test';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
+import { UNREACHABLE } from '../../engine/testing.ts';
 import { tokenAnswers, withHeader } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
 import { parseOptions } from './options.ts';
@@ -68,14 +69,22 @@ test('a fault exits with 1 and prints what was sent, expected and received', asy
 });
 
 test('an unreachable target exits with 3, one line and a report', async () => {
-  const nowhere = 'http://127.0.0.1:1';
-  const clients = { primary: { clientId: 'a', clientSecret: 'b-secret' } };
-  const target = await written({ baseUrl: nowhere, authUrl: nowhere, clients });
-  const { status, output } = await ended('--target', target);
+  const { status, output } = await ended('--target', await written(UNREACHABLE));
   expect(status).toBe(3);
-  expect(output.replace(/\s+/g, ' ')).toContain('no connection to http://127.0.0.1:1');
+  expect(output.replace(/\s+/g, ' ')).toContain(`no connection to ${UNREACHABLE.authUrl}`);
   expect((await reportOf()).verdict).toBe('incomplete');
 });
+
+for (const [flag, name, message] of [
+  ['--watch', 'none', /^--watch: can't read .*none \(ENOENT\)$/],
+  ['--dataset', 'none', /^--dataset: can't read .*none \(ENOENT\)$/],
+  ['--dataset', '.', /^--dataset: can't read .* \(EISDIR\)$/],
+  ['--dataset', 'target.json', /^--dataset: .*target\.json:1: .*"id"/],
+] as const)
+  test(`reports ${flag} ${name} in one line before anything is sent`, async () => {
+    const target = await written(UNREACHABLE);
+    await expect(ended('--target', target, flag, join(directory, name))).rejects.toThrow(message);
+  });
 
 test('a recording of a run is judged without sending anything and exits with 3', async ({ server }) => {
   const target = await written(server.target());

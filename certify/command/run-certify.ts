@@ -1,11 +1,16 @@
 /** Runs the command: certifies once, or repeatedly with `--watch`, writes the report, and returns the exit status. */
-import { join } from 'node:path';
-import { readDataset } from '../../engine/data/dataset.ts';
 import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
+import type { RunningReference } from '../../reference-server/command/child.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
-import { loadTarget, resolveTarget, secretsOf, type Target } from '../../engine/target/target.ts';
-import { prepareDirectory, prepareFile, readText, writeAtomically } from '../../engine/files.ts';
+import {
+  loadDataset,
+  loadTarget,
+  resolveTarget,
+  secretsOf,
+  type Target,
+} from '../../engine/target/target.ts';
+import { prepareDirectory, prepareFile, readText, requirePath, writeAtomically } from '../../engine/files.ts';
 import { readKey } from '../report/certificate.ts';
 import { certify, type CertifyOptions } from '../certify.ts';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from '../report/changes.ts';
@@ -15,11 +20,10 @@ import { explain, list } from './explain.ts';
 import { entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
 import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options } from './options.ts';
 import { showProgress } from './progress.ts';
-import { startReference, type RunningReference } from '../reference.ts';
+import { startForCertificate } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
 import { resultsOf } from '../render/of-report.ts';
-import { terminal } from '../render/terminal.ts';
-import { writeReport } from '../render/write.ts';
+import { end, writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
 
@@ -51,7 +55,7 @@ export async function run(options: Options, io: Io): Promise<number> {
 /** Prints which database it uses. */
 async function startedReference(runs: number | undefined, out: NodeJS.WriteStream) {
   try {
-    return await startReference(runs, (line) => {
+    return await startForCertificate(runs, (line) => {
       if (line.includes('database: ')) out.write(`${line.replace('database: ', '')}\n`);
     });
   } catch (error) {
@@ -64,9 +68,10 @@ async function startedReference(runs: number | undefined, out: NodeJS.WriteStrea
 
 /** Reads the files of the flags before anything is sent. */
 async function readInputs(options: Options, { at }: Io) {
-  const { baseline, history, fromHar, knownFailures, sign, target } = options;
+  const { baseline, history, fromHar, knownFailures, sign, target, watch } = options;
   const ifGiven = async <T>(path: string | undefined, read: (path: string) => Promise<T>) =>
     path === undefined ? undefined : read(at(path));
+  if (typeof watch === 'string') await requirePath(at(watch), '--watch');
   return {
     baseline: await (baseline === undefined ? ifGiven(history, lastRun) : ifGiven(baseline, readBaseline)),
     // The addresses of the target file select the service in a recording.
@@ -123,23 +128,18 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
     changes: baseline && changesSince(baseline, certified),
     knownFailures: known && statesOf(known, certified),
   };
-  const unwritten = await writeReport(report, io.at(options.reportDir), key)
-    .then(async () => {
+  const status = await end(resultsOf(report), {
+    name: 'certify',
+    output: io.output,
+    reportDir: options.reportDir,
+    async write() {
+      await writeReport(report, io.at(options.reportDir), key);
       if (har !== undefined) await writeAtomically(io.at(har), harText(entries));
       if (history !== undefined) await keep(io.at(history), report);
-    })
-    .catch((error: Error) => error);
-  const reportPath = unwritten ? undefined : join(options.reportDir, 'report.html');
-  io.output.write(`\n${terminal(resultsOf(report), { columns: io.output.columns, reportPath })}`);
-  if (unwritten) console.error(`certify: ${unwritten.message}`);
-  return { report, status: io.interruptedStatus() ?? exitOf(report, options, !unwritten) };
-}
-
-function exitOf(report: Report, { failOn }: Options, isWritten: boolean): number {
-  const usual = failOn ? exitOnNew(report) : EXIT[report.verdict];
-  if (usual === EXIT['non-conformant']) return usual;
-  const hasErrors = report.requirements.some(({ status }) => status === 'error');
-  return hasErrors || (!isWritten && report.verdict === 'conformant') ? EXIT.kit : usual;
+    },
+    usual: options.failOn && exitOnNew(report),
+  });
+  return { report, status: io.interruptedStatus() ?? status };
 }
 
 /** Runs again on every request or change, with failed checks first, and prints changes. Returns the last exit status. */
@@ -188,12 +188,8 @@ async function targetOf(
   reference?: RunningReference,
 ): Promise<Target> {
   const clients = { primary: { clientId, clientSecret: `\${${SECRET_VARIABLE}}` } };
-  try {
-    const path = file === undefined ? reference?.file : at(file);
-    const target =
-      path === undefined ? await resolveTarget({ baseUrl, authUrl, clients }) : await loadTarget(path);
-    return dataset === undefined ? target : { ...target, dataset: await readDataset(at(dataset)) };
-  } catch (error) {
-    throw error instanceof UsageError ? error : new UsageError((error as Error).message);
-  }
+  const path = file === undefined ? reference?.file : at(file);
+  const target =
+    path === undefined ? await resolveTarget({ baseUrl, authUrl, clients }) : await loadTarget(path);
+  return dataset === undefined ? target : { ...target, dataset: await loadDataset(at(dataset), '--dataset') };
 }

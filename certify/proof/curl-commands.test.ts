@@ -11,7 +11,7 @@ import { startServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
 import { resultsOf } from '../render/of-report.ts';
 import { pastable } from '../render/results.ts';
-import { renderingsOf } from './sample.testing.ts';
+import { renderingsOf } from '../render/sample.testing.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { certifyFault, resultOf, targetFor } from './faults.ts';
 import { SPECS } from '../../specs/all.ts';

@@ -2,13 +2,14 @@
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from '@playwright/test';
+import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
 import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
 import type { ReferenceServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
-import { certifyServer, failedOf, obstaclesOf, targetFor, fastClock } from './faults.ts';
+import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { answers, both, html } from '../../reference-server/run/alter.ts';
@@ -23,7 +24,13 @@ const overTls = (server: ReferenceServer, host: string, cert: string) =>
 const portOf = (server: ReferenceServer): number => Number(new URL(server.baseUrl).port);
 
 const certified = (target: Target, sections = ['2.1', '4.1', '4.2-success']): Promise<Report> =>
-  certify(target, { seed: 1, runs: 1, timeoutMs: 2_000, clock: fastClock(), only: selectIds(sections) });
+  certify(target, {
+    seed: 1,
+    runs: 1,
+    timeoutMs: 2_000,
+    clock: fakeClock(Date.now),
+    only: selectIds(sections),
+  });
 
 function leavesItIncomplete(report: Report, words: RegExp): void {
   expect(report.verdict).toBe('incomplete');
@@ -46,6 +53,12 @@ for (const [name, cert, host, trusted, words] of [
     else expect(report.verdict).toBe('conformant');
   });
 
+test('reports an https URL of a server without TLS', async ({ server }) => {
+  const url = server.baseUrl.replace('http:', 'https:');
+  const report = await certified({ ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url });
+  leavesItIncomplete(report, /could be established \(wrong version number\); check that .* https URL/);
+});
+
 for (const [member, status] of [
   ['baseUrl', 308],
   ['authUrl', 307],
@@ -62,7 +75,7 @@ for (const [member, status] of [
 for (const status of [502, 521])
   test(`reports a gateway that answers ${status} to everything`, async ({ small }) => {
     const unreachable = answersFor(20, 60_000, () => html(status, 'No origin'), { matches: () => true });
-    const options = { runs: 1, clock: fastClock(), only: selectIds(['4.2-success', '5']) };
+    const options = { runs: 1, clock: fakeClock(Date.now), only: selectIds(['4.2-success', '5']) };
     const report = await certifyServer(small, unreachable, 'bare', options);
     leavesItIncomplete(report, new RegExp(`answers ${status} to everything`));
   });

@@ -6,6 +6,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@playwright/test';
+import { UNREACHABLE } from '../../engine/testing.ts';
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report/report.ts';
@@ -65,11 +66,7 @@ const HARDSHIPS: readonly Hardship[] = [
 for (const hardship of HARDSHIPS)
   test(hardship.name, byTurns(hardship.name, 8), async () => {
     const directory = test.info().outputPath();
-    // Nothing listens at this address.
-    const address = 'http://127.0.0.1:1';
-    const clients = { primary: { clientId: 'unknown', clientSecret: 'unknown secret' } };
-    const target = { baseUrl: address, authUrl: address, clients };
-    await writeFile(join(directory, 'target.json'), JSON.stringify(target));
+    await writeFile(join(directory, 'target.json'), JSON.stringify(UNREACHABLE));
     const { status, output, leftOver } = await run(hardship, directory);
     const verdict = await readFile(join(directory, 'report.json'), 'utf8').then(
       (text) => (JSON.parse(text) as Report).verdict,

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@playwright/test';
 import { loadTarget } from '../../engine/target/target.ts';
+import { UNREACHABLE } from '../../engine/testing.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
 import { test } from '../../reference-server/testing.ts';
@@ -111,12 +112,7 @@ test(`both hosts find the same on ${DRAWN} faults; a closed port is red in both`
       byCertify.set(fault.name, broken.map(({ id }) => id).sort());
     }
     const closed = join(directory, 'closed.json');
-    const client = { clientId: 'unknown', clientSecret: 'unknown secret' };
-    const nowhere = 'http://127.0.0.1:1';
-    await writeFile(
-      closed,
-      JSON.stringify({ baseUrl: nowhere, authUrl: nowhere, clients: { primary: client } }),
-    );
+    await writeFile(closed, JSON.stringify(UNREACHABLE));
     hosted.push({ name: 'closed port', file: closed, grep: '@4.2-window' });
 
     const found = await underPlaywright(hosted);

@@ -1,5 +1,6 @@
 /** A non-implementation is never conformant; this is reported after few requests and never as an error of the kit. */
 import { expect } from '@playwright/test';
+import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { SPELL } from '../../reference-server/non-implementations/bodies.ts';
 import {
@@ -9,13 +10,13 @@ import {
   neverEnding,
 } from '../../reference-server/non-implementations/servers.ts';
 import type { Address } from '../../reference-server/non-implementations/tools.ts';
-import { certifyServer, resultOf, type Mode, fastClock } from './faults.ts';
+import { certifyServer, resultOf, type Mode } from './faults.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
 import { resultsOf } from '../render/of-report.ts';
-import { renderingsOf } from './sample.testing.ts';
+import { renderingsOf } from '../render/sample.testing.ts';
 import type { Report } from '../report/report.ts';
 
 /** No non-implementation may cost the requests of a whole run. */
@@ -24,7 +25,7 @@ const MOST_REQUESTS = 2_400;
 test.describe.configure({ mode: 'parallel' });
 
 const certified = (world: World, server: ServerOptions, mode: Mode, timeoutMs = 500): Promise<Report> =>
-  certifyServer(world, server, mode, { runs: 4, timeoutMs, clock: fastClock() });
+  certifyServer(world, server, mode, { runs: 4, timeoutMs, clock: fakeClock(Date.now) });
 
 function neverGreen(report: Report): void {
   expect(report.verdict).not.toBe('conformant');
@@ -46,7 +47,7 @@ async function read({ origin }: Address): Promise<Report> {
     timeoutMs: 1_000,
     maxRequests: 800,
     only: READING,
-    clock: fastClock(),
+    clock: fakeClock(Date.now),
   });
 }
 

@@ -18,7 +18,7 @@ import { resultsOf } from '../render/of-report.ts';
 import { terminal } from '../render/terminal.ts';
 import { writeAtomically } from '../../engine/files.ts';
 import { writeReport } from '../render/write.ts';
-import { hostileReport, sampleReport } from './sample.testing.ts';
+import { hostileReport, sampleReport } from '../render/sample.testing.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = answers((answer, request) => {

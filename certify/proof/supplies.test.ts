@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from '@playwright/test';
 import { compareInstants, instant, shift } from '../../engine/data/instant.ts';
 import { parseScreening, type Screening } from '../../engine/data/dataset.ts';
+import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
@@ -17,7 +18,7 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
 import { arrivingEvery, LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
-import { certifyServer, failedOf, resultOf, fastClock } from './faults.ts';
+import { certifyServer, failedOf, resultOf } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import { SPECS } from '../../specs/all.ts';
 import type { Report } from '../report/report.ts';
@@ -58,6 +59,18 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
     '4.2-r3-one-tenant',
     ({ clients: { primary, notOnboarded } }) => ({ clients: { primary, secondTenant: notOnboarded } }),
     /the tenant of clients\.secondTenant is not onboarded/,
+  ],
+  [
+    'a baseUrl with a prefix too many',
+    '4.2-success,5-valid-token,7.1',
+    ({ baseUrl }) => ({ baseUrl: `${baseUrl}/api` }),
+    /was answered 404 .*check baseUrl/,
+  ],
+  [
+    'a primary tenant that is not onboarded',
+    '4.2-success,5-valid-token,7.1',
+    ({ clients: { notOnboarded } }) => ({ clients: { primary: notOnboarded } }),
+    /was answered 404 .*that the tenant is onboarded/,
   ],
   ['a wrong secret', '2.1', client('primary', ROTATED), /check clientId and clientSecret/],
   ['a rotated secret of the second tenant', '2.1,5-one-tenant', client('secondTenant', ROTATED), NO_TOKEN],
@@ -171,7 +184,7 @@ async function certified(world: World, supply: Supply, ids: string, faulty?: Ser
   const target = await resolveTarget(supplied, { directory });
   const only = selectIds(ids.split(','));
   const { dispatcher } = server;
-  return await certify(target, { seed: 1, runs: 1, only, clock: fastClock(), dispatcher });
+  return await certify(target, { seed: 1, runs: 1, only, clock: fakeClock(Date.now), dispatcher });
 }
 
 for (const [what, ids, supply, words] of SUPPLIES)
@@ -246,7 +259,7 @@ for (const [what, stages, failed] of [
     });
     const fault = { start: async () => void (stage = 'on'), stop: async () => void (stage = 'after') };
     const report = await certifyServer(small, server, 'bare', {
-      ...{ only: ['7.2-server-error'], clock: fastClock() },
+      ...{ only: ['7.2-server-error'], clock: fakeClock(Date.now) },
       change: (target) => ({ ...target, fault }),
     });
     expect(failedOf(report).join()).toMatch(failed);
@@ -275,7 +288,7 @@ for (const [what, lateMsOf, failed, words] of [
   ['half never shows', (index: number) => (index % 2 === 1 ? Infinity : 0), /4\.2-r5-exactly-once/, /broken/],
 ] as const)
   test(`a command to store of which ${what} from the second time on`, byTurns(what, 3), async ({ small }) => {
-    const clock = fastClock();
+    const clock = fakeClock(Date.now);
     const stored: { readonly one: Screening; readonly fromMs: number }[] = [];
     let times = 0;
     const ingest = async (lines: readonly string[]): Promise<void> => {

@@ -1,8 +1,7 @@
 /** `--history` keeps the report of every run in a folder, and draws the latest ones. */
-import { readdir, readFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { UsageError } from '../../engine/errors.ts';
-import { makeFolder, writeAtomically } from '../../engine/files.ts';
+import { makeFolder, readFolder, writeAtomically } from '../../engine/files.ts';
 import { readBaseline, type Baseline } from '../report/changes.ts';
 import type { Report, Status } from '../report/report.ts';
 import { table } from './html.ts';
@@ -13,40 +12,31 @@ import { page } from './style.ts';
 const RUNS_SHOWN = 30;
 const KEPT = /^\d{4}-\d{2}-\d{2}T[\d-]+Z\.json$/;
 
-type HistoryEntry = Pick<Report, 'startedAt' | 'verdict'> & {
-  readonly requirements: readonly { readonly id: string; readonly status: Status }[];
-};
-
 const nameOf = (startedAt: string): string => `${startedAt.replace(/[:.]/g, '-')}.json`;
 
 async function namesIn(directory: string): Promise<string[]> {
-  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw new UsageError(`--history: can't read ${directory} (${error.code ?? error.message})`);
-  });
+  const names = existsSync(directory) ? await readFolder(directory, '--history') : [];
   return names.filter((name) => KEPT.test(name)).sort();
 }
 
 /** The latest report kept; undefined if there is none. Throws a UsageError. */
 export async function lastRun(directory: string): Promise<Baseline | undefined> {
   const last = (await namesIn(directory)).at(-1);
-  return last === undefined ? undefined : readBaseline(join(directory, last));
+  return last === undefined ? undefined : readBaseline(join(directory, last), '--history');
 }
 
 export async function keep(directory: string, report: Report): Promise<void> {
   makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
   const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
-  const nights = await Promise.all(
-    names.map(async (name) => JSON.parse(await readFile(join(directory, name), 'utf8')) as HistoryEntry),
-  );
+  const nights = await Promise.all(names.map((name) => readBaseline(join(directory, name), '--history')));
   await writeAtomically(join(directory, 'history.html'), historyHtml(nights, report.target.name));
 }
 
 const day = (startedAt: string): string => startedAt.slice(5, 16).replace('T', ' ');
 
 /** Draws the runs from left to right, oldest first, without requirements that passed in all of them. */
-export function historyHtml(runs: readonly HistoryEntry[], name: string): string {
+export function historyHtml(runs: readonly Baseline[], name: string): string {
   const statuses = runs.map(
     ({ requirements }) => new Map<string, Status>(requirements.map(({ id, status }) => [id, status])),
   );

@@ -1,5 +1,5 @@
 /** Converts the report on a service to results. */
-import type { Failure, Report, RequirementResult, Diagnosis } from '../report/report.ts';
+import type { Report, RequirementResult, Diagnosis } from '../report/report.ts';
 import {
   commands,
   countsText,
@@ -14,7 +14,7 @@ import {
 import type { Entry, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { commandLine } from '../../engine/package.ts';
-import { quote } from '../../engine/run/evidence/evidence.ts';
+import { quote, type Failure } from '../../engine/run/evidence/evidence.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
@@ -46,7 +46,7 @@ export function resultsOf(report: Report): Results {
     tokenCommands: report.tokenCommands,
     files: {
       data: 'report.json',
-      page: 'report.html',
+      html: 'report.html',
       junit: 'junit.xml',
       summary: 'summary.md',
       badge: 'badge.svg',
@@ -58,14 +58,14 @@ function facts(report: Report): readonly Fact[] {
   const { target, evidence: ran } = report;
   return [
     { label: 'classes', text: classesText(report), only: ['terminal', 'junit'] },
-    { label: 'API', text: target.baseUrl, only: ['html', 'markdown', 'junit'] },
-    { label: 'token endpoint', text: target.authUrl, only: ['html', 'markdown', 'junit'] },
+    { label: 'API', text: target.baseUrl, only: ['html', 'summary', 'junit'] },
+    { label: 'token endpoint', text: target.authUrl, only: ['html', 'summary', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
     { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} planned executed` },
     { label: 'reach', text: reachText(report) },
-    { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'markdown'] },
-    { label: 'cases by law', text: numbersText(ran.laws), only: ['markdown'] },
+    { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'summary'] },
+    { label: 'cases by law', text: numbersText(ran.laws), only: ['summary'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }
@@ -184,7 +184,7 @@ const numbersText = (values: Readonly<Record<string, number>>): string =>
 
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
-    `deepest walk ${number(deepestWalk)} screenings`,
+    `deepest walk ${several(deepestWalk, 'screening')}`,
     `widest window ${widestWindow || 'none'}`,
     `largest full page ${number(largestFullPage)}`,
   ].join(', ');

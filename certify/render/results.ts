@@ -40,7 +40,7 @@ export interface Fact {
   readonly label: string;
   readonly text: string;
   /** The formats that show it; all if absent. */
-  readonly only?: readonly ('terminal' | 'html' | 'markdown' | 'junit')[];
+  readonly only?: readonly ('terminal' | Format)[];
 }
 
 export interface Table {
@@ -81,11 +81,13 @@ export interface Results {
 /** The names of a report's files; a format without a name is not written. */
 export interface Files {
   readonly data: string;
-  readonly page: string;
+  readonly html: string;
   readonly junit?: string;
   readonly summary?: string;
   readonly badge?: string;
 }
+
+export type Format = Exclude<keyof Files, 'data'>;
 
 /** How a status is shown, in reading order: the word after a count (`3 failed`), and the colour of a terminal. */
 export const SHOWN = {

@@ -60,7 +60,7 @@ function broken({ files }: Results, { status, id, level, title, blocks }: Item):
     `### ${SHOWN[status].mark} ${code(id)} ${level}`,
     prose(title),
     ...(smallest.length > 0 ? [evidence(smallest)] : []),
-    ...(blocks.length > 1 ? [`and ${number(blocks.length - 1)} more in ${files.page}`] : []),
+    ...(blocks.length > 1 ? [`and ${number(blocks.length - 1)} more in ${files.html}`] : []),
   ].join('\n\n');
 }
 
@@ -70,7 +70,7 @@ function brokenSection(results: Results, title: string, items: readonly Item[]):
   return [
     `## ${title}`,
     ...items.slice(0, MOST_FAILURES).map((item) => broken(results, item)),
-    ...(left > 0 ? [`${left} more ${results.noun}s are listed in ${results.files.page}.`] : []),
+    ...(left > 0 ? [`${left} more ${results.noun}s are listed in ${results.files.html}.`] : []),
   ];
 }
 
@@ -105,7 +105,7 @@ export function summary(results: Results): string {
       [
         ['verdict', `**${verdict}**`],
         [`${results.noun}s`, `${countsText(items)} (${results.reach})`],
-        ...factsOf(results, 'markdown').map(([label, text]) => [label, words(text, 2000)]),
+        ...factsOf(results, 'summary').map(([label, text]) => [label, words(text, 2000)]),
         ['duration', durationText(results.durationMs)],
         ['started', words(results.startedAt)],
         ['kit', words(`${kit.name} ${kit.version}`)],

@@ -1,7 +1,8 @@
-/** Writes the files of a report atomically, the data first. */
+/** Writes the files of a report atomically, the data first; and ends a command with its results. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JWK } from 'jose';
+import { EXIT } from '../../engine/command-line.ts';
 import { makeFolder, reasonOf, writeAtomically } from '../../engine/files.ts';
 import { sign, statementOf } from '../report/certificate.ts';
 import type { Report } from '../report/report.ts';
@@ -9,14 +10,15 @@ import { badge } from './badge.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
 import { resultsOf } from './of-report.ts';
-import type { Files, Results } from './results.ts';
+import type { Files, Format, Results } from './results.ts';
 import { summary } from './summary.ts';
+import { terminal } from './terminal.ts';
 
 const json = (report: unknown): string =>
   `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value), 2)}\n`;
 
-const RENDERINGS: Readonly<Record<Exclude<keyof Files, 'data'>, (results: Results) => string>> = {
-  page: html,
+export const RENDERINGS: Readonly<Record<Format, (results: Results) => string>> = {
+  html,
   junit,
   summary,
   badge,
@@ -59,4 +61,30 @@ export async function writeFiles(data: unknown, results: Results, directory: str
     throw new Error(parts.join('; '));
   }
   return written;
+}
+
+interface Ending {
+  /** Of the command. */
+  readonly name: string;
+  readonly output: Pick<NodeJS.WriteStream, 'write' | 'columns'>;
+  /** As the user named it. */
+  readonly reportDir: string;
+  readonly write: () => Promise<unknown>;
+  /** The exit status, unless the kit itself failed. Default: that of the verdict. */
+  readonly usual?: number;
+}
+
+/** Writes the files and prints the results, with one line if they could not be written. Returns the exit status. */
+export async function end(results: Results, ending: Ending): Promise<number> {
+  const { name, output, reportDir, write, usual = EXIT[results.verdict] } = ending;
+  const unwritten = await write().then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  const reportPath = unwritten ? undefined : join(reportDir, results.files.html);
+  output.write(`\n${terminal(results, { columns: output.columns, reportPath })}`);
+  if (unwritten) console.error(`${name}: ${unwritten.message}`);
+  if (usual === EXIT['non-conformant']) return usual;
+  const hasErrors = results.items.some(({ status }) => status === 'error');
+  return hasErrors || (unwritten && results.verdict === 'conformant') ? EXIT.kit : usual;
 }

@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { UnsecuredJWT } from 'jose';
 import { makeKeys, readKey, sign, statementOf, verify } from './certificate.ts';
-import { conformantReport, sampleReport } from '../proof/sample.testing.ts';
+import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 
 const octets = (report: object): Uint8Array => new TextEncoder().encode(JSON.stringify(report));
 

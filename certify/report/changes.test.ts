@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from './changes.ts';
 import { historyHtml, keep, lastRun } from '../render/history.ts';
-import { conformantReport, sampleReport } from '../proof/sample.testing.ts';
+import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
 
 const failures = [{ message: 'm', request: '', response: '', curl: '' }];
@@ -72,6 +72,8 @@ test('rejects an unusable file with one line', async () => {
     await writeFile(file, content);
     await expect(readKnownFailures(file)).rejects.toThrow(words);
   }
+  await writeFile(join(directory, '2026-04-01T09-30-00-000Z.json'), '{');
+  await expect(lastRun(directory)).rejects.toThrow(/^--history: .* is not JSON$/);
   await expect(readBaseline(file)).rejects.toThrow(/is not a report.json/);
   await expect(readBaseline(join(directory, 'none'))).rejects.toThrow(/--baseline: can't read .*ENOENT/);
 });

@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { readJson } from '../../engine/files.ts';
 import { noSuch } from '../../engine/target/usage.ts';
+import { statusSchema, verdictSchema } from './report.ts';
 import type { Changes, KnownFailure, Report, Status } from './report.ts';
 
 /** Only the members used here, because another version of the kit may have written the report. */
 const baselineSchema = z.object({
   startedAt: z.string(),
   target: z.object({ name: z.string(), baseUrl: z.string() }),
-  requirements: z
-    .array(z.object({ id: z.string(), status: z.enum(['pass', 'fail', 'warn', 'untested', 'error']) }))
-    .readonly(),
+  verdict: verdictSchema,
+  requirements: z.array(z.object({ id: z.string(), status: statusSchema })).readonly(),
   observations: z
     .array(z.object({ topic: z.string(), seen: z.array(z.string()).readonly() }))
     .readonly()
@@ -27,8 +27,8 @@ const knownSchema = z.array(
 type KnownFailures = z.infer<typeof knownSchema>;
 
 /** Reads the report.json of an earlier run. Throws a UsageError. */
-export const readBaseline = (path: string): Promise<Baseline> =>
-  readJson(path, '--baseline', 'report.json', baselineSchema);
+export const readBaseline = (path: string, flag = '--baseline'): Promise<Baseline> =>
+  readJson(path, flag, 'report.json', baselineSchema);
 
 /** Reads `[{ "id", "reason", "expires": "2026-12-31" }]`; the date is the last valid day. Throws a UsageError. */
 export async function readKnownFailures(path: string): Promise<KnownFailures> {

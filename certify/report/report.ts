@@ -1,21 +1,19 @@
 /** The schema of report.json: all renderings and the JSON Schema derive from it. */
 import { z } from 'zod';
 import type { DeepReadonly } from '../../engine/checks/walk-picture.ts';
-import { failureSchema, type Failure } from '../../engine/run/evidence/evidence.ts';
+import { failureSchema } from '../../engine/run/evidence/evidence.ts';
 import { CLASSES, type RequirementId } from '../../engine/requirements.ts';
 import type { Redactor } from '../../engine/run/evidence/redact.ts';
-
-export type { Failure };
 
 const text = z.string();
 const count = z.number().int().nonnegative();
 const numbers = z.record(text, z.number());
 const requirementClass = z.enum(CLASSES);
 
-const statusSchema = z
+export const statusSchema = z
   .enum(['pass', 'fail', 'warn', 'untested', 'error'])
   .describe('fail: a MUST is broken; warn: a SHOULD is; untested: see reason; error: the kit itself failed');
-const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
+export const verdictSchema = z.enum(['conformant', 'non-conformant', 'incomplete']);
 
 const requirementSchema = z.object({
   // Releases add ids, so the schema does not list them.

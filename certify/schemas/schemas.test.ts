@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { conformantReport, incompleteReport, sampleReport } from '../proof/sample.testing.ts';
+import { conformantReport, incompleteReport, sampleReport } from '../render/sample.testing.ts';
 import { z } from 'zod';
 import { targetFileSchema } from '../../engine/target/target.ts';
 import { reportSchema } from '../report/report.ts';

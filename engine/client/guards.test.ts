@@ -1,8 +1,8 @@
 /** A guard in front of the target, or a rate limit, is waited for, or reported. */
 import { expect, test } from '@playwright/test';
 import { systemClock, type Clock } from '../clock.ts';
+import { answerTo, fakeClock, getOf } from '../testing.ts';
 import type { Exchange, RequestOut } from './exchange.ts';
-import { answerTo, getOf } from './exchange.testing.ts';
 import { Guards } from './guards.ts';
 import { Attempt, retryAfterMs } from './failures.ts';
 import { dateMs } from './target-clock.ts';
@@ -15,13 +15,12 @@ const answer = (request: RequestOut, status: number, text = ''): Exchange => ans
 
 /** A guard that is active for this many milliseconds, and the time that the client waited. */
 function guarded(forMs: number): { guards: Guards; waited: () => number } {
-  let nowMs = 0;
-  const clock: Clock = { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) };
+  const clock = fakeClock();
   const probe = async (request: RequestOut): Promise<Exchange> =>
-    answer(request, nowMs < forMs ? 403 : 200, '<h1>Forbidden</h1>');
+    answer(request, clock.now() < forMs ? 403 : 200, '<h1>Forbidden</h1>');
   const guards = new Guards({ clock, probe });
   guards.note(answer(requestOf('a'), 200));
-  return { guards, waited: () => nowMs };
+  return { guards, waited: clock.now };
 }
 
 test('waits until a request that was served before is served again', async () => {
@@ -54,8 +53,7 @@ test('sends a 403 of several requests in flight again, once', async () => {
 });
 
 test('attributes a 429 without rate_limited to a guard after five rejected tokens, or without the own token', () => {
-  let nowMs = 0;
-  const clock: Clock = { now: () => nowMs, sleep: async () => {} };
+  const clock = fakeClock();
   const guards = new Guards({ clock, probe: async (request) => answer(request, 200) });
   const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
   const isOfGuard = (text: string, isBurst = false): boolean =>
@@ -73,7 +71,7 @@ test('attributes a 429 without rate_limited to a guard after five rejected token
     false,
   ]);
   // A ban may last longer than the minute that counts.
-  nowMs += 600_000;
+  clock.advance(600_000);
   guards.note(answer(own, 429));
   expect(isOfGuard('<h1>')).toBe(true);
   guards.note(answer(own, 200));
@@ -122,30 +120,30 @@ const closed = (request: RequestOut): Exchange => ({
 });
 
 test('waits fifteen seconds for a guard that closes connections', async () => {
-  let nowMs = 0;
-  const clock = { now: () => nowMs, sleep: async (ms: number) => void (nowMs += ms) };
-  const health = healthOf(clock, (request) => (nowMs < 15_000 ? closed(request) : answer(request, 200)));
+  const clock = fakeClock();
+  const health = healthOf(clock, (request) =>
+    clock.now() < 15_000 ? closed(request) : answer(request, 200),
+  );
   health.note(answer(requestOf('a'), 200));
   for (let i = 0; i < 10; i++) health.note(answer(requestOf('b'), 400, '{"code":"invalid_request"}'));
   const attempt = new Attempt();
   for (let failures = 0; failures < 2; failures++)
     expect(await health.isToRetry(closed(requestOf('b')), attempt)).toBe(true);
-  expect(nowMs).toBeGreaterThan(15_000);
+  expect(clock.now()).toBeGreaterThan(15_000);
 });
 
 test('sends a request again that a guard closes with others, although one was served in between', async () => {
-  let nowMs = 0;
-  const clock = { now: () => nowMs, sleep: async (ms: number) => void (nowMs += ms) };
-  const isActive = (): boolean => nowMs >= 1_000 && nowMs < 5_000;
+  const clock = fakeClock();
+  const isActive = (): boolean => clock.now() >= 1_000 && clock.now() < 5_000;
   const health = healthOf(clock, (request) => (isActive() ? closed(request) : answer(request, 200)));
   health.note(answer(requestOf('a'), 200));
   for (let i = 0; i < 10; i++) health.note(answer(requestOf('b'), 400, '{"code":"invalid_request"}'));
   const attempt = new Attempt();
   const isSentAgain = (): Promise<boolean> => health.isToRetry(closed(requestOf('b')), attempt);
   for (let failures = 0; failures < 3; failures++) expect(await isSentAgain()).toBe(true);
-  nowMs = 1_000;
+  clock.advance(1_000 - clock.now());
   expect(await isSentAgain()).toBe(true);
-  expect(nowMs).toBeGreaterThan(5_000);
+  expect(clock.now()).toBeGreaterThan(5_000);
   // It alone is closed from now on, which is no guard's doing.
   let again = 0;
   while (await isSentAgain()) again++;
@@ -153,7 +151,7 @@ test('sends a request again that a guard closes with others, although one was se
 });
 
 test('waits once for a rate limit of five minutes, and not for a quota of an hour', async () => {
-  const health = throttled({ now: () => 0, sleep: async () => {} });
+  const health = throttled(fakeClock());
   const reject = (seconds: string, attempt = new Attempt()): Promise<boolean> => {
     const headers = [['retry-after', seconds]] as const;
     return health.isThrottled({ ...answer(requestOf('a'), 429), headers }, attempt, true);
@@ -176,17 +174,17 @@ test('requests tokens although the quota of pages is used up', async () => {
 });
 
 test('waits for a rate limit anew, however long ago another request was rejected', async () => {
-  let nowMs = 0;
-  const health = throttled({ now: () => nowMs, sleep: async (ms) => void (nowMs += ms) });
+  const clock = fakeClock();
+  const health = throttled(clock);
   const reject = (): Promise<boolean> =>
     health.isThrottled(answer(requestOf('a'), 429), new Attempt(), false);
   expect(await reject()).toBe(true);
-  nowMs += 600_000;
+  clock.advance(600_000);
   expect(await reject()).toBe(true);
   // Without a pause in between: requests that wait for one another.
   const waits = async (): Promise<void> => {
     for (;;) {
-      nowMs += 4_000;
+      clock.advance(4_000);
       await reject();
     }
   };
@@ -194,7 +192,7 @@ test('waits for a rate limit anew, however long ago another request was rejected
 });
 
 test('waits for a guard that refuses a client which never got a token', async () => {
-  let nowMs = 0;
+  const clock = fakeClock();
   const token = (name: string): RequestOut => ({
     ...requestOf(''),
     channel: 'token',
@@ -204,10 +202,11 @@ test('waits for a guard that refuses a client which never got a token', async ()
       ['client_secret', name],
     ],
   });
+  const isActive = (): boolean => clock.now() < 3_000;
   const issued = '{"access_token":"e30.e30.AA","token_type":"Bearer","expires_in":3600}';
   const health = new TargetHealth({
-    clock: { now: () => nowMs, sleep: async (ms) => void (nowMs += ms) },
-    answeredAtMs: () => nowMs,
+    clock,
+    answeredAtMs: clock.now,
     target: {
       clients: {
         primary: { clientId: 'a', clientSecret: 'a' },
@@ -216,7 +215,7 @@ test('waits for a guard that refuses a client which never got a token', async ()
     },
     timeoutMs: 1_000,
     concurrency: 1,
-    probe: async (request) => answer(request, nowMs < 3_000 ? 403 : 200, nowMs < 3_000 ? '<h1>' : issued),
+    probe: async (request) => (isActive() ? answer(request, 403, '<h1>') : answer(request, 200, issued)),
     tokenRequest: () => token('a'),
   });
   health.note(answer(token('a'), 200, issued));
@@ -224,7 +223,7 @@ test('waits for a guard that refuses a client which never got a token', async ()
     health.isUnlocked(answer(token('b'), 403, text), new Attempt());
   expect(await isUnlocked('{"error":"unauthorized_client"}')).toBe(false);
   expect(await isUnlocked('<h1>Forbidden</h1>')).toBe(true);
-  expect(nowMs).toBe(3_500);
+  expect(clock.now()).toBe(3_500);
 });
 
 test('an HTTP-date in Retry-After is compared with the time of the answer', () => {

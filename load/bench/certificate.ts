@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PROPERTIES } from '../../properties/all.ts';
 import { certify, kitOptions } from '../../certify/certify.ts';
-import { startReference as startForCertificate } from '../../certify/reference.ts';
+import { startForCertificate } from '../../certify/reference.ts';
 import { loadTarget, resolveTarget, type Target } from '../../engine/target/target.ts';
 import { measureMedians, type Row, rowOf } from './service.ts';
 import { parse } from 'lossless-json';

@@ -1,4 +1,6 @@
 /** `--fault NAME` and `--list-faults`: faults and variants by name. */
+import { commandLine } from '../../engine/package.ts';
+import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { THEMES } from '../faults/all.ts';
 import type { Behaviour, Fault } from '../faults/fault.ts';
@@ -23,10 +25,15 @@ export function faultByName(name: string): Behaviour {
   throw noSuch('--fault', 'fault', name, known, '--list-faults');
 }
 
-export const namesOf = (id?: string) =>
-  LISTS.map(([heading, all]) => ({
+/** All names, or those of faults that break a requirement. Throws a UsageError for an unknown one. */
+export function namesOf(id?: string) {
+  const ids: readonly string[] = REQUIREMENTS.map((one) => one.id);
+  if (id !== undefined && !ids.includes(id))
+    throw noSuch('--list-faults', 'requirement', id, ids, commandLine('certify', '--list'));
+  return LISTS.map(([heading, all]) => ({
     heading,
     names: all
       .filter((behaviour) => id === undefined || ('trips' in behaviour && id in behaviour.trips))
       .map(({ name }) => name),
   })).filter(({ names }) => names.length > 0);
+}

@@ -1,4 +1,5 @@
 /** The command `npm run reference-server`, in separate processes. */
+import { screeningsUrl } from '../../engine/client/page.ts';
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -11,7 +12,7 @@ import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { once } from '../store/connections.ts';
-import { itemsOf, mintToken, screeningsUrl, send, test as base } from '../testing.ts';
+import { itemsOf, mintToken, send, test as base } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
@@ -65,7 +66,7 @@ const test = base.extend<{ run: Run }>({
 const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise<() => Promise<number>> => {
   const authorization = `Bearer ${await mintToken({ authUrl }, clients.primary)}`;
   return async () =>
-    (await send(`${screeningsUrl({ baseUrl }, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
+    (await send(`${screeningsUrl(baseUrl, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
       .status;
 };
 
@@ -108,10 +109,9 @@ test('uses public URLs in next, iss and aud while it listens on every interface'
   const here = `http://127.0.0.1:${port}`;
   const token = await mintToken({ authUrl: here }, target.clients.primary);
   expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
-  const { json, headers } = await send(
-    `${screeningsUrl({ baseUrl: here }, TENANTS.primary)}?${WINDOW}&pageSize=5`,
-    { headers: { authorization: `Bearer ${token}` } },
-  );
+  const { json, headers } = await send(`${screeningsUrl(here, TENANTS.primary)}?${WINDOW}&pageSize=5`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
   const { next } = (json as { links: { next: string } }).links;
   expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
   expect(headers.get('link')).toContain(next);
@@ -205,6 +205,7 @@ const WRONG_FLAGS: [args: (port: string) => string[], message: string][] = [
   [(port) => ['--port', port], 'listen EADDRINUSE: address already in use 127.0.0.1:'],
   [() => ['--host', '192.0.2.1', '--port', '0'], 'listen EADDRNOTAVAIL'],
   [() => ['--fault', 'specversion is 0.4'], 'did you mean "specversion is 0.3"?'],
+  [() => ['--list-faults', '4.2-windw'], 'no requirement "4.2-windw"; did you mean "4.2-window"?'],
 ];
 for (const [argsOf, message] of WRONG_FLAGS)
   test(`exits with 2: ${message}`, FULL, async ({ server }) => {

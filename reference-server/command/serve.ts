@@ -12,7 +12,7 @@ import {
   readProvisioning,
 } from '../run/provisioning.ts';
 import type { Provisioned, ProvisioningSet } from '../run/provisioning.ts';
-import type { Outage } from '../store/postgres-embedded.ts';
+import type { Outage } from '../parts.ts';
 import { type ServerOptions, startServer } from '../run/start.ts';
 import { changedTarget, type ReferenceTarget, writeTargetFile } from '../run/target.ts';
 

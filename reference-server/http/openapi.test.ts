@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
+import { screeningsUrl } from '../../engine/client/page.ts';
 import { selectIds } from '../../certify/certify.ts';
 import { certifyServer } from '../../certify/proof/faults.ts';
 import { StoreUnavailable, TooManyGuesses } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { goodForm, mintToken, type Received, requestToken, screeningsUrl, send, test } from '../testing.ts';
+import { goodForm, mintToken, type Received, requestToken, send, test } from '../testing.ts';
 
 interface Response {
   readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: object }>>;
@@ -93,7 +94,7 @@ for (const [status, path, options] of FAILURES)
   test(`documents the ${status} of ${path} of a server that fails or limits`, async ({ start }) => {
     const target = (await start(options)).target();
     const { primary } = target.clients;
-    const url = `${screeningsUrl(target, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z`;
+    const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z`;
     const authorization = path === TOKEN ? '' : `Bearer ${await mintToken(target, primary)}`;
     const ask = (): Promise<Received> =>
       path === TOKEN ? requestToken(target, goodForm(primary)) : send(url, { headers: { authorization } });

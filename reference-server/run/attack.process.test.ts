@@ -1,10 +1,11 @@
 /** Floods of wrong secrets, and secrets in requests that logs and metrics must not contain. */
+import { screeningsUrl } from '../../engine/client/page.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { accessLog, createMetrics } from './observation.ts';
-import { goodForm, mintToken, requestToken, screeningsUrl, send, test } from '../testing.ts';
+import { goodForm, mintToken, requestToken, send, test } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-01T00:00:00Z&pageSize=3';
 
@@ -44,7 +45,7 @@ test('writes no secret, token or forged line to logs and metrics', FULL, async (
   const { primary } = target.clients;
   const token = await mintToken(target, primary);
   const secrets = [primary.clientSecret, token];
-  const page = screeningsUrl(target, primary.tenantId);
+  const page = screeningsUrl(target.baseUrl, primary.tenantId);
   const headers = { authorization: `Bearer ${token}`, 'x-request-id': 'the-clients-own' };
   const first = await send(`${page}?${WINDOW}`, { headers });
   expect(first.headers.get('x-request-id')).toBe('the-clients-own');

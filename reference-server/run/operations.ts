@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../engine/files.ts';
 import { quote } from '../../engine/run/evidence/evidence.ts';
-import type { Outage } from '../store/postgres-embedded.ts';
+import type { Outage } from '../parts.ts';
 
 export interface Operations extends AsyncDisposable {
   /** The shell command for an operation; it exits when the operation is complete. */

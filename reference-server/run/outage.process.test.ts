@@ -1,4 +1,5 @@
 /** Requests and traversals while a database is killed. */
+import { screeningsUrl } from '../../engine/client/page.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
@@ -6,7 +7,7 @@ import pg from 'pg';
 import { openDatabase } from '../store/database.ts';
 import { loadProvisioning, defaultProvisioning } from './provisioning.ts';
 import { startServer } from './start.ts';
-import { mintToken, screeningsUrl, send, skipWithoutEngine, test } from '../testing.ts';
+import { mintToken, send, skipWithoutEngine, test } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
@@ -40,7 +41,7 @@ for (const way of ['embedded', 'testcontainers'] as const)
     const target = server.target();
     const { primary } = target.clients;
     const token = await mintToken(target, primary);
-    const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=7`;
+    const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?${WINDOW}&pageSize=7`;
     const { pages: expected } = await persistentWalk(url, token);
 
     let over = false;
@@ -74,7 +75,7 @@ test('returns 503 after the timeout of a statement or of a connection', FULL, as
   const target = server.target();
   const { primary } = target.clients;
   const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
-  const url = `${screeningsUrl(target, primary.tenantId)}?${WINDOW}&pageSize=3`;
+  const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?${WINDOW}&pageSize=3`;
   const blocker = new pg.Client({ connectionString: database.url });
   await blocker.connect();
   try {

@@ -4,9 +4,8 @@ import { dirname, relative, resolve } from 'node:path';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { formatInstant } from '../../engine/data/instant.ts';
 import { resolveTarget, type ClientName, type Target, type TargetFile } from '../../engine/target/target.ts';
-import type { Outage } from '../store/postgres-embedded.ts';
 import type { Operations } from './operations.ts';
-import type { ServiceParts } from '../parts.ts';
+import type { Outage, ServiceParts } from '../parts.ts';
 import type { Provisioned } from './provisioning.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 

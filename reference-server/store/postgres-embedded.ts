@@ -4,18 +4,13 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { temporaryFolder } from '../../engine/files.ts';
-
-/** Ends PostgreSQL like a crash, and starts it again with all committed data. */
-export interface Outage {
-  begin(): Promise<void>;
-  end(): Promise<void>;
-}
+import type { Outage } from '../parts.ts';
 
 export interface RunningPostgres {
   readonly url: string;
   /** For log lines: its kind, and why it was chosen. */
   readonly description: string;
-  /** Absent if this process did not start the server. */
+  /** Ends PostgreSQL like a crash, and starts it again; absent if this process did not start the server. */
   readonly outage?: Outage;
   stop(): Promise<void>;
 }

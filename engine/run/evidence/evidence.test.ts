@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import { pageObservers } from '../../checks/page.ts';
 import type { Exchange, RequestOut } from '../../client/exchange.ts';
-import { answerTo, getOf } from '../../client/exchange.testing.ts';
+import { answerTo, getOf } from '../../testing.ts';
 import type { Target } from '../../target/target.ts';
 import { failureOf, sameAnswerBefore, type Failure } from './evidence.ts';
 import { createRedactor } from './redact.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from '@playwright/test';
 import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
-import { answerTo, getOf } from '../../client/exchange.testing.ts';
+import { answerTo, getOf } from '../../testing.ts';
 import { instant } from '../../data/instant.ts';
 import { servedDataset, type FetchPage } from './served-dataset.ts';
 

@@ -10,6 +10,7 @@ import type { RequirementId } from '../../requirements.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import { quote } from '../evidence/evidence.ts';
 import type { Kit } from '../kit.ts';
+import { preconditionsOf } from '../schedule/run-check.ts';
 import { refusalOf } from '../observers/valid-token.ts';
 import { readable, tokenRequestOf } from './raw-request.ts';
 
@@ -107,6 +108,8 @@ const refusedGuess =
 
 /** Each guess must be rejected as invalid_client. Valid credentials in between reset the failure count of most lockouts. */
 export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
+  // Without a page, a token could not be seen to be refused because of a guess.
+  const hasPage = (await preconditionsOf(kit)).page === undefined;
   for (const [done, { owner, name, value }] of guesses.entries()) {
     try {
       const valid = kit.client.validForm(owner);
@@ -114,7 +117,8 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
       const form = replaced(valid, name, value);
       const guess = (label: string): Promise<Exchange> =>
         sendForm(kit, id, form, refusedGuess(value, right), label);
-      const token = done === 0 && name === 'client_secret' ? await kit.token(owner) : undefined;
+      const isToBeKept = done === 0 && name === 'client_secret' && hasPage;
+      const token = isToBeKept ? await kit.token(owner) : undefined;
       await guess(`a wrong ${name}`);
       if (token)
         await kit.checkAll({ id: '5-valid-token', cause: 'after a wrong secret' }, () =>

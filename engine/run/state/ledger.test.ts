@@ -1,7 +1,7 @@
 /** A finding that confirmation drops must not take others with the same cause with it. */
 import { expect, test } from '@playwright/test';
 import type { Exchange } from '../../client/exchange.ts';
-import { answerTo, getOf } from '../../client/exchange.testing.ts';
+import { answerTo, fakeClock, getOf } from '../../testing.ts';
 import { Oracle } from '../../data/oracle.ts';
 import { confirmFindings } from '../attribution/confirmation.ts';
 import type { RunContext } from './context.ts';
@@ -87,7 +87,7 @@ for (const [whose, tenant, confirmed] of [
     knowledge.newAtMs.set(tenant, [exchange.startedAtMs]);
     const mismatch = { expected: 'each screening', received: 'one less' };
     ledger.add({ id: '4.2-window', cause: 'probe', mismatch, exchange, again: async () => undefined });
-    const clock = { now: () => exchange.startedAtMs, sleep: async () => {} };
+    const clock = fakeClock(() => exchange.startedAtMs);
     const run = {
       ledger,
       knowledge,

@@ -1,13 +1,11 @@
 /** Reports for tests of renderings: realistic ones, and one with only hostile text. */
 import { CLASSES, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
+import type { Failure } from '../../engine/run/evidence/evidence.ts';
 import { resultsOf as resultsOfClient } from '../client/report.ts';
-import type { Failure, Report, RequirementResult } from '../report/report.ts';
-import { badge } from '../render/badge.ts';
-import { html } from '../render/html.ts';
-import { junit } from '../render/junit.ts';
-import type { Results } from '../render/results.ts';
-import { summary } from '../render/summary.ts';
-import { terminal } from '../render/terminal.ts';
+import type { Report, RequirementResult } from '../report/report.ts';
+import type { Format, Results } from './results.ts';
+import { terminal } from './terminal.ts';
+import { RENDERINGS } from './write.ts';
 
 type Outcome = Partial<Pick<RequirementResult, 'status' | 'reason' | 'checks' | 'failures'>>;
 type Outcomes = Readonly<Partial<Record<RequirementId, Outcome>>>;
@@ -166,10 +164,11 @@ export function hostileReport(text: string): Report {
   );
 }
 
-export const renderingsOf = (results: Results) => ({
-  terminal: terminal(results, { color: false, columns: 140 }),
-  ...{ html: html(results), junit: junit(results), summary: summary(results), badge: badge(results) },
-});
+export const renderingsOf = (results: Results): Readonly<Record<'terminal' | Format, string>> => {
+  const files = Object.entries(RENDERINGS).map(([format, render]) => [format, render(results)]);
+  const text = terminal(results, { color: false, columns: 140 });
+  return { terminal: text, ...(Object.fromEntries(files) as Record<Format, string>) };
+};
 
 /** A report on a client, with `text` in place of every text that it can influence. */
 export const clientResults = (text = 'my-client'): Results =>
