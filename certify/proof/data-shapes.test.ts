@@ -3,6 +3,8 @@ import { expect } from '@playwright/test';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { eachItem } from '../../reference-server/faults/rows.ts';
+import { withoutEvents } from '../../reference-server/variants/variant.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
@@ -45,6 +47,21 @@ for (const [row, [what, screenings]] of Object.entries(SHAPES).entries())
     expect([report.verdict, failedOf(report)]).toEqual(['incomplete', []]);
     expect(report.summary).toMatch(/load/);
   });
+
+test('a serializer that leaves out what is null shows the screenings of the dataset', async ({ small }) => {
+  const sparse = eachItem((item) => ({ ...item, json: item.json.replaceAll(/,"\w+":null/g, '') }));
+  const report = await certifyServer(small, sparse, 'full', {
+    ...{ runs: 1, only: ['2.3-object-stable'] },
+    change: (target) => ({
+      ...withoutEvents(target),
+      dataset: target.dataset?.map((line) => ({
+        ...line,
+        json: line.json.replace('"device":{', '"device":{"model":null,'),
+      })),
+    }),
+  });
+  expect(resultOf(report, '2.3-object-stable')).toMatchObject({ status: 'pass', failures: [] });
+});
 
 test('walks across the only tie, wherever it is', FULL, async ({ small }) => {
   const all = untied(140);

@@ -12,7 +12,15 @@ import {
   shows,
   type OrderedItem,
 } from '../../client/page.ts';
-import { canonical, differingMembers, excerpt, member, parseOnce, valuesIn } from '../../client/json.ts';
+import {
+  canonical,
+  differingMembers,
+  excerpt,
+  member,
+  parseOnce,
+  valuesIn,
+  withoutNulls,
+} from '../../client/json.ts';
 import type { Json, JsonObject } from '../../client/json.ts';
 import { VALUES_AT_MOST } from '../../client/json-text.ts';
 import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
@@ -372,9 +380,9 @@ function makeDigest(json: Json): string {
   return createHash('sha256').update(canonical(same)).digest('base64');
 }
 
-/** The first further member of a dataset line that a screening shows otherwise. */
+/** The first further member of a dataset line that a screening shows otherwise; a serializer may leave out null. */
 const firstOther = (line: Json, json: Json): string | undefined =>
-  differingMembers(line, json).find(
+  differingMembers(withoutNulls(line), withoutNulls(json)).find(
     (name) => !COMPARED_ELSEWHERE.includes(name) && member(line, name) !== undefined,
   );
 
