@@ -25,7 +25,7 @@ const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 export const dated = (offMs: number): ServerOptions =>
   answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString()));
 
-const cache = (hasAge: boolean) => ({
+export const cache = (hasAge: boolean) => ({
   server: middleware(() => {
     const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
     return async (request, next) => {

@@ -3,11 +3,12 @@ import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
 import { compareInstants, formatInstant, instant, sameInstant, shift } from '../../engine/data/instant.ts';
 import type { Instant } from '../../engine/data/instant.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
+import { both, nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
+import { cache } from './health.ts';
 import { variants, type Variant } from './variant.ts';
 
 const EPOCH = instant('1970-01-01T00:00:00Z');
@@ -223,6 +224,10 @@ export const LIVE: readonly Variant[] = [
   ),
   live('a screening arrives late every 50 ms', withAdded(arrivals(50, longAgo))),
   live('a screening arrives late every 2 s', withAdded(arrivals(2_000, longAgo))),
+  live(
+    'a cache of two seconds by URL and token, while a screening arrives late every 2 s',
+    both(withAdded(arrivals(2_000, longAgo)), cache(false).server),
+  ),
   live('a traversal shows what was there when it began, while screenings arrive late', snapshots(50)),
   live('one of two replicas shows what arrives late 0.3 s after the other', laggingArrivals(100)),
   live('the testTimes of thirty screenings are corrected once', correcting()),

@@ -29,8 +29,8 @@ export interface RunContext {
   requestTo(url: string, by?: Sender): RequestOut;
 }
 
-/** How much later than another replica one may show a change. */
-export const LONGEST_LAG_MS = 5_000;
+/** How much later than another replica one may show a change, and a cache of ten seconds too. */
+export const LONGEST_LAG_MS = 11_000;
 
 /** Waits until every replica must show what one of them showed at that time. Returns false if they must already. */
 export async function untilReplicasShow(
