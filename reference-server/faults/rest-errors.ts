@@ -268,9 +268,31 @@ export const restErrors: readonly Fault[] = [
     'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
   }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx after (from_id|to),.*500/ })({
+    'the request after a NUL is 500': failingOnceAfter((query) => [...query.values()].join().includes('\0')),
+    'the request after an integer beyond 64 bits is 500': failingOnceAfter((query) =>
+      /^\d{20,}$/.test(query.get('from_id') ?? ''),
+    ),
+    'the request after an instant beyond the year 9999 is 500': failingOnceAfter(
+      edgeLike(/^9999-12-31T23:59:59-/),
+    ),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(brokenAnswer, (_, { path }) =>
       /%(?![0-9a-f]{2})/i.test(path),
     ),
   }),
 ];
+
+/** A transaction that failed stays open on its connection, which the next request gets. */
+function failingOnceAfter(isFailing: Where): ServerOptions {
+  return middleware(() => {
+    let hasFailed = false;
+    return (request, next) => {
+      if (!isScreenings(request)) return next(request);
+      const isNext = hasFailed;
+      hasFailed = isFailing(queryOf(request), request);
+      return isNext ? refusal('500 internal_error') : next(request);
+    };
+  });
+}
