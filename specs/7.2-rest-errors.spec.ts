@@ -202,8 +202,8 @@ const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
-/** Texts of which lenient parsers make an integer, or nothing. */
-const NO_INTEGERS = ['abc', '10abc', '1,000', 'null', 'undefined', 'NaN', 'true', 'all'];
+/** Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it. */
+const NO_INTEGERS = ['abc', '10abc', '1,000', '10-1', 'null', 'undefined', 'NaN', 'true', 'all'];
 
 /** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
 const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);

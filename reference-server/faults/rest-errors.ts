@@ -125,6 +125,9 @@ export const restErrors: readonly Fault[] = [
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, () => '1000'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
+    'an integer is inserted into an SQL query': reading(['pageSize', 'from_id'], (text) =>
+      text.replace(/^(\d+)-(\d+)$/, (_, one: string, other: string) => String(BigInt(one) - BigInt(other))),
+    ),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
     'one line of an integer is enough': reading(
       ['pageSize', 'from_id'],
