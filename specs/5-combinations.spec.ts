@@ -44,11 +44,11 @@ const turning = (values: readonly string[], { options }: Kit): (() => string) =>
 };
 
 /** Schemes of other products for the same tokens. */
-const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:', 'Digest', 'Negotiate', 'ApiKey', 'DPoP'];
+const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:', 'Digest', 'ApiKey', 'Session'];
 /** What clients send by mistake, and developers leave as a way in. */
 const NO_TOKENS = [
   ...['garbage', 'undefined', 'test', 'admin', 'dev', 'demo', 'guest', 'secret', 'token', '123'],
-  ...['true', '0', '{}', 'debug', 'anonymous', 'dev-token'],
+  ...['true', '0', 'debug', 'anonymous', 'dev-token'],
 ];
 
 const otherScheme = (kit: Kit): Case => {

@@ -271,7 +271,7 @@ export const restErrors: readonly Fault[] = [
     'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
   }),
-  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx after (from_id|to),.*500/ })({
+  ...fails({ '7.2-no-unprovoked-5xx': /no 500 after (from_id|to),.*500/ })({
     'the request after a NUL is 500': failingOnceAfter((query) => [...query.values()].join().includes('\0')),
     'the request after an integer beyond 64 bits is 500': failingOnceAfter((query) =>
       /^\d{20,}$/.test(query.get('from_id') ?? ''),
