@@ -46,6 +46,9 @@ const SCOPES = ['offline_access', 'profile', 'read', 'admin', 'api://screenings/
 /** Patterns that match every value. */
 const WILDCARDS = ['%', '*'];
 
+/** Of a query it ends the text, and adds a condition that holds for every row. */
+const INJECTION = "' OR '1'='1";
+
 /** Secrets of tutorials and of the first tests. */
 const DEFAULTS = ['secret', 'test'];
 
@@ -108,7 +111,14 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     cases: credentials,
     share: 0.1,
     judge: () => refusedAs(401, 'invalid_client'),
-    examples: (right) => [right.slice(0, -1), ...near(right), ...WILDCARDS, ...accented(right)],
+    examples: (right) => [
+      right.slice(0, -1),
+      ...near(right),
+      ...WILDCARDS,
+      // Of a query it ends the text, and makes the rest a comment.
+      `${right}' -- `,
+      ...accented(right),
+    ],
   },
   {
     name: 'client_secret',
@@ -119,6 +129,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
     examples: (right) => [
       ...near(right),
       ...WILDCARDS,
+      INJECTION,
       ...DEFAULTS.filter((secret) => secret !== right),
       ...accented(right),
     ],

@@ -17,6 +17,12 @@ import { Untested } from '../engine/errors.ts';
 const DEEP_PAGES = 12;
 const DEEPEST_PAGES = 1_000;
 
+/** Other sizes that clients use; each seed takes two. */
+const SIZES_IN_USE = [30, 40, 25, 75, 128, 150, 300, 400, 512, 600, 750, 800] as const;
+
+const sizesOfSeed = (seed: number): number[] =>
+  [0, 1].map((place) => SIZES_IN_USE[(2 * (seed - 1) + place) % SIZES_IN_USE.length]!);
+
 test('the default pageSize is 100', about('4.2-pageSize-default', { access: 'reads' }), async ({ kit }) => {
   const { items, window, beyond = window } = await sampleDataOf(kit);
   const { from, to } = items.length > DEFAULT_PAGE_SIZE ? window : beyond;
@@ -34,7 +40,8 @@ test(
   async ({ kit }) => {
     const { window } = await sampleDataOf(kit);
     // The sizes that clients use most, too; and the page after each.
-    for (const pageSize of [1, 20, 50, 200, 250, 500, MAX_PAGE_SIZE - 1, MAX_PAGE_SIZE]) {
+    const sizes = [1, 20, 50, 200, 250, 500, MAX_PAGE_SIZE - 1, MAX_PAGE_SIZE];
+    for (const pageSize of [...sizes, ...sizesOfSeed(kit.options.seed)]) {
       const query = { from: window.from, to: window.to, pageSize };
       const first = await kit.ask(query, { id: '4.2-pageSize-bounds' });
       if (first.status === 200) await walkOn(kit, query, first, { maxPages: 2 });

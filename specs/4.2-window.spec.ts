@@ -184,7 +184,11 @@ test(
     for (const offsetMinutes of [0, 330]) {
       const midnight = (at: Instant): Instant => midnightOf(at, offsetMinutes);
       const dayBefore = (at: Instant): Instant => shift(midnight(at), -SECONDS_A_DAY, 0);
-      const item = items.find(({ at }) => !sameInstant(midnight(at), at) && isMovable(dayBefore(at)));
+      const within = items.filter(({ at }) => !sameInstant(midnight(at), at) && isMovable(dayBefore(at)));
+      // A day of UTC in place of the local one ends later, by the offset.
+      const isBeforeEnd = ({ at }: OracleItem): boolean =>
+        at.seconds - midnight(at).seconds < 60n * BigInt(offsetMinutes);
+      const item = within.find(isBeforeEnd) ?? within[0];
       const spell = (at: Instant): string => formatInstant(at, offsetMinutes === 0 ? {} : { offsetMinutes });
       if (item) await kit.page(widely({ from: spell(dayBefore(item.at)), to: spell(midnight(item.at)) }));
     }

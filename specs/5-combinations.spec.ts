@@ -35,19 +35,24 @@ const withAuthorization =
     judge: refused(kit, UNAUTHENTICATED),
   });
 
-/** Another one in each combination. */
-const turning = (values: readonly string[]): (() => string) => {
-  let turn = 0;
+const COMBINATIONS_OF_A_CASE = 5;
+
+/** Another one in each combination; the next seed goes on. */
+const turning = (values: readonly string[], { options }: Kit): (() => string) => {
+  let turn = (options.seed - 1) * COMBINATIONS_OF_A_CASE;
   return () => values[turn++ % values.length]!;
 };
 
 /** Schemes of other products for the same tokens. */
-const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:'];
+const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Bearer:', 'Digest', 'ApiKey', 'Session'];
 /** What clients send by mistake, and developers leave as a way in. */
-const NO_TOKENS = ['garbage', 'undefined', 'test', 'admin', 'dev'];
+const NO_TOKENS = [
+  ...['garbage', 'undefined', 'test', 'admin', 'dev', 'demo', 'guest', 'secret', 'token', '123'],
+  ...['true', '0', 'debug', 'anonymous', 'dev-token'],
+];
 
 const otherScheme = (kit: Kit): Case => {
-  const turn = turning(SCHEMES);
+  const turn = turning(SCHEMES, kit);
   return withAuthorization('5-scheme', ({ text }) => {
     const scheme = turn();
     return bearerHeader(`${scheme} ${text}`, `${scheme} $TOKEN`);
@@ -55,7 +60,10 @@ const otherScheme = (kit: Kit): Case => {
 };
 
 const noTokenAtAll = (kit: Kit): Case => {
-  const turn = turning(NO_TOKENS.map((text) => `Bearer ${text}`));
+  const turn = turning(
+    NO_TOKENS.map((text) => `Bearer ${text}`),
+    kit,
+  );
   return withAuthorization('5-garbage', () => {
     const bearer = turn();
     return bearerHeader(bearer, bearer);

@@ -289,7 +289,7 @@ function nearlyOwnPaths(own: string, stranger: string): string[] {
   return [
     ...['me', '*', 'self', 'my', 'current', 'default', 'all', '-', '0', 'null'],
     // Compared before it is resolved.
-    ...['/../', '/..;/', '%2F..%2F', '%252F..%252F'].map((up) => `${own}${up}${stranger}`),
+    ...['/../', '/..;/', '%2F..%2F', '%252F..%252F', '%5C..%5C'].map((up) => `${own}${up}${stranger}`),
     '00000000-0000-0000-0000-000000000000',
     `${own}0`,
     `0${own}`,

@@ -170,27 +170,31 @@ const TYPED = [
   ['scope', '[0]'],
 ] as const;
 
+type Typed = readonly [name: (typeof PARAMETERS)[number], suffix: string];
+
+const typedRow = ([name, suffix]: Typed): ErrorRow => ({
+  id: '7.1-invalid_request-missing',
+  what: `${name} is missing, and ${name}${suffix} is there`,
+  form: (valid) =>
+    valid.map(([key, value]) =>
+      key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
+    ),
+  suspicious: suffix === OPERATOR,
+  // Firewalls take the operator for an attack; Spring reads a list of one value as that value.
+  judge:
+    suffix === OPERATOR
+      ? anyClientError
+      : (exchange) =>
+          suffix === LIST && exchange.status === 200 ? undefined : refusedAsBlank(name)(exchange),
+});
+
 const ROWS: readonly ErrorRow[] = [
   ...PARAMETERS.map((name): ErrorRow => ({
     id: '7.1-invalid_request-missing',
     what: `${name} is missing`,
     form: (valid) => without(valid, name),
   })),
-  ...TYPED.map(([name, suffix]): ErrorRow => ({
-    id: '7.1-invalid_request-missing',
-    what: `${name} is missing, and ${name}${suffix} is there`,
-    form: (valid) =>
-      valid.map(([key, value]) =>
-        key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
-      ),
-    suspicious: suffix === OPERATOR,
-    // Firewalls take the operator for an attack; Spring reads a list of one value as that value.
-    judge:
-      suffix === OPERATOR
-        ? anyClientError
-        : (exchange) =>
-            suffix === LIST && exchange.status === 200 ? undefined : refusedAsBlank(name)(exchange),
-  })),
+  ...TYPED.map(typedRow),
   ...PARAMETERS.flatMap((name) =>
     BLANKS.map(([value, label]): ErrorRow => ({
       id: '7.1-invalid_request-empty',
@@ -251,6 +255,7 @@ const ROWS: readonly ErrorRow[] = [
     form: (valid) => replaced(replaced(valid, 'client_id', 'kit-unknown'), 'client_secret', ''),
     judge: anyClientError,
   },
+  typedRow(['client_id', OPERATOR]),
 ];
 
 async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTokenDialect>> {
@@ -262,8 +267,8 @@ async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTo
 
 /** In turn the clients whose valid request is served: grants and scopes are often set per client. */
 async function clientAt(kit: Kit, turn: number): Promise<ClientName> {
-  // By pairs, since of each parameter an empty and a blank value follow one another.
-  const other = turn % 4 >= 2 && kit.target.clients.secondTenant;
+  // By pairs, since of each parameter an empty and a blank value follow one another; the next seed exchanges them.
+  const other = (turn + 2 * (kit.options.seed - 1)) % 4 >= 2 && kit.target.clients.secondTenant;
   return other && (await unlessUntested(kit.token('secondTenant'))) ? 'secondTenant' : 'primary';
 }
 

@@ -10,6 +10,7 @@ import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { refusal, refusals, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import {
+  failureAfter,
   oddQueries,
   sendOddHeaders,
   tokenRequestOf,
@@ -19,6 +20,7 @@ import {
   isSuspicious,
   rawQuery,
   unlessTokensHang,
+  UNSTORABLE,
 } from '../engine/run/rules/raw-request.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
@@ -200,8 +202,8 @@ const UUID = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
-/** Texts of which lenient parsers make an integer, or nothing. */
-const NO_INTEGERS = ['abc', '10abc', '1,000', 'null', 'undefined', 'NaN', 'true', 'all'];
+/** Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it. */
+const NO_INTEGERS = ['abc', '10abc', '1,000', '10-1', 'null', 'undefined', 'NaN', 'true', 'all'];
 
 /** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
 const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
@@ -289,13 +291,10 @@ test(
     const { from, to } = (await unlessUntested(sampleDataOf(kit)))?.window ?? SOME_WINDOW;
     const queries = oddQueries({ from, to });
     await mapConcurrently(queries, async (query) => {
-      const exchange = await sendQuery(kit, query, { suspicious: isSuspicious(query) });
-      if (query.includes('pageSize=10&pageSize=20')) {
-        kit.ledger.observe('repeated-parameter', sayRefusal(exchange).slice(0, 3));
-      }
-      if (query.includes('unknown=x'))
-        kit.ledger.observe('unknown-parameter', sayRefusal(exchange).slice(0, 3));
-      if (query.includes(':60Z')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
+      const said = sayRefusal(await sendQuery(kit, query, { suspicious: isSuspicious(query) })).slice(0, 3);
+      if (query.includes('pageSize=10&pageSize=20')) kit.ledger.observe('repeated-parameter', said);
+      if (query.includes('unknown=x')) kit.ledger.observe('unknown-parameter', said);
+      if (query.includes(':60Z')) kit.ledger.observe('leap-second', said);
     });
     const valid = kit.request(tenantId, { from, to, pageSize: 1 });
     const sent = (request: RequestOut) => async (): Promise<unknown> =>
@@ -349,6 +348,17 @@ test(
 );
 
 test(
+  'no 5xx: a valid request after one that a store may refuse',
+  about('7.2-no-unprovoked-5xx', { needs: 'page', isSupplement: true }),
+  async ({ kit }) => {
+    for (const odd of UNSTORABLE)
+      await kit.checkAll({ id: '7.2-no-unprovoked-5xx', cause: 'after a refusal', needsAgain: true }, () =>
+        failureAfter(kit, odd),
+      );
+  },
+);
+
+test(
   'no 5xx: malformed token requests',
   about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'reads late' }),
   async ({ kit }) => {
@@ -358,8 +368,7 @@ test(
     const scopes = oddForms(kit, 'scope', odd);
     // Sent as a body, so that no observer expects the errors of section 7.1: a filter may reject the odd header first.
     const long = tokenRequestOf(kit, `grant_type=${'x'.repeat(6_000)}`);
-    // Many servers decode Basic, the other client authentication of RFC 6749 (section 2.3.1).
-    // No Base64; and where a decoder skips what is none, no UTF-8.
+    // Basic, which many servers decode too (RFC 6749, 2.3.1): no Base64; where a decoder skips what is none, no UTF-8.
     await kit.send({ ...long, headers: { ...long.headers, authorization: 'Basic %/w==' } });
     // Without a colon, beside a form that a server may check first.
     const valid = tokenRequestOf(kit, formEncode(kit.client.validForm('primary')));

@@ -188,6 +188,10 @@ export const bypasses: readonly Fault[] = [
       /\/v1\/tenants\/([^/]+)\/\.\.;\/[^/?]+\/screenings/,
       200,
     ),
+    'compares the tenant before it reads a backslash as a slash': spelled(
+      /\/v1\/tenants\/([^/%]+)%5C\.\.%5C[^/?]+\/screenings/,
+      200,
+    ),
     'compares the tenant before it decodes the path twice': spelled(
       /\/v1\/tenants\/([^/%]+)%252F\.\.%252F[^/?]+\/screenings/,
       200,

@@ -28,6 +28,11 @@ const starts = (rule: (row: Row, asked: Asked, side: number) => boolean): Server
 const atCursor = ({ items }: StoredPage, { fromId, from }: PageQuery): StoredPage['items'] =>
   fromId === undefined ? [] : items.filter(({ testTime }) => compareInstants(RULES.at(testTime), from) === 0);
 
+const losingFirst = (size: number): ServerOptions =>
+  alterStored((page, { pageSize, fromId }) =>
+    pageSize === size && fromId !== undefined ? without(page) : page,
+  );
+
 const refusedSizes = (from: number, to: number): ServerOptions =>
   answering('400 page_size_out_of_range', (query) => {
     const pageSize = Number(query.get('pageSize') ?? 0);
@@ -96,9 +101,8 @@ export const paging: readonly Fault[] = [
     ),
   }),
   ...failsLater({ '4.2-from_id': /on the page/ })({
-    'pages of 200 after a cursor lose their first item': alterStored((page, { pageSize, fromId }) =>
-      pageSize === 200 && fromId !== undefined ? without(page) : page,
-    ),
+    'pages of 200 after a cursor lose their first item': losingFirst(200),
+    'pages of 30 after a cursor lose their first item': losingFirst(30),
   }),
   ...fails({ '4.2-from_id': /strictly after|items/ })({
     'the first item at the instant of the cursor is missing where pageSize is 1000': alterStored(

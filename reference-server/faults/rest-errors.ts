@@ -125,6 +125,9 @@ export const restErrors: readonly Fault[] = [
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, () => '1000'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
+    'an integer is inserted into an SQL query': reading(['pageSize', 'from_id'], (text) =>
+      text.replace(/^(\d+)-(\d+)$/, (_, one: string, other: string) => String(BigInt(one) - BigInt(other))),
+    ),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
     'one line of an integer is enough': reading(
       ['pageSize', 'from_id'],
@@ -268,9 +271,31 @@ export const restErrors: readonly Fault[] = [
     'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
     'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
   }),
+  ...fails({ '7.2-no-unprovoked-5xx': /no 500 after (from_id|to),.*500/ })({
+    'the request after a NUL is 500': failingOnceAfter((query) => [...query.values()].join().includes('\0')),
+    'the request after an integer beyond 64 bits is 500': failingOnceAfter((query) =>
+      /^\d{20,}$/.test(query.get('from_id') ?? ''),
+    ),
+    'the request after an instant beyond the year 9999 is 500': failingOnceAfter(
+      edgeLike(/^9999-12-31T23:59:59-/),
+    ),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
     'broken percent-encoding closes the connection': answering(brokenAnswer, (_, { path }) =>
       /%(?![0-9a-f]{2})/i.test(path),
     ),
   }),
 ];
+
+/** A transaction that failed stays open on its connection, which the next request gets. */
+function failingOnceAfter(isFailing: Where): ServerOptions {
+  return middleware(() => {
+    let hasFailed = false;
+    return (request, next) => {
+      if (!isScreenings(request)) return next(request);
+      const isNext = hasFailed;
+      hasFailed = isFailing(queryOf(request), request);
+      return isNext ? refusal('500 internal_error') : next(request);
+    };
+  });
+}

@@ -20,7 +20,7 @@ import {
   type PageOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { verified } from './bearer.ts';
+import { payloadOf, tokenOf, verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { authenticatedByBasic, fieldOf } from './forms.ts';
 import { EVERYTHING, merged } from './rows.ts';
@@ -73,6 +73,12 @@ export const tenants: readonly Fault[] = [
       ({ headers }) => headers['x-tenant-id'],
     ),
     'tenant_id in the query is compared with the path in place of the token': claiming(inQuery('tenant_id')),
+    'X-Tenant-Id is compared with the token in place of the path': comparedWithToken(
+      ({ headers }) => headers['x-tenant-id'],
+    ),
+    'tenant_id in the query is compared with the token in place of the path': comparedWithToken(
+      inQuery('tenant_id'),
+    ),
     'concurrent requests for one URL with valid tokens share the answer': sharedInFlight(),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*404/ })({
@@ -198,6 +204,11 @@ export function claiming(tenantOf: (request: ServiceRequest) => string | undefin
   return withRequestValue(tenantOf, (current) =>
     verified((claims) => ({ ...claims, tenant_id: current() ?? claims.tenant_id })),
   );
+}
+
+/** Serves any path where a request names the tenant of its token elsewhere. */
+function comparedWithToken(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
+  return accepting('forbidden', (_, request) => tenantOf(request) === payloadOf(tokenOf(request))?.tenant_id);
 }
 
 /** Replaces the middle item of a page by a screening of the second tenant. */

@@ -100,6 +100,9 @@ export const tokenErrorFaults: readonly Fault[] = [
     'client_secret[$ne] is an operator of the database': uncompared((form, value) => {
       if (form.delete('client_secret[$ne]')) form.set('client_secret', [value]);
     }),
+    'client_id[$ne] is an operator of the database': forms((form) => {
+      if (form.delete('client_id[$ne]')) form.set('client_id', [FIRST_CLIENT]);
+    }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
     'an access token in Authorization replaces the client_secret': both(
@@ -156,6 +159,12 @@ export const tokenErrorFaults: readonly Fault[] = [
     'compares the first 16 characters of secrets': anySecret(
       (shown, real) => shown.slice(0, 16) === real.slice(0, 16),
     ),
+    'compares client_secrets without their last two letters': anySecret(
+      (shown, real) => shown.slice(0, -2) === real.slice(0, -2) && shown.length === real.length,
+    ),
+    'compares client_secrets without their first two letters': anySecret(
+      (shown, real) => shown.slice(2) === real.slice(2) && shown.length === real.length,
+    ),
     'accepts the client_id as client_secret': uncompared((form, value) => {
       const [id] = form.get('client_id') ?? [];
       if (id && form.get('client_secret')?.[0] === id) form.set('client_secret', [value]);
@@ -179,6 +188,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsFull({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'accepts the client_secret of a tutorial': anySecret((shown) => shown === 'secret'),
+    'client_secret is inserted into an SQL query': anySecret((shown) => /' OR '1'='1$/i.test(shown)),
   }),
   ...fails({
     '7.1-invalid_client-secret': /401 invalid_client.*200/,
@@ -201,6 +211,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
     'compares client_ids case-insensitively': firstClientLike((id) => id.toLowerCase() === FIRST_CLIENT),
     'accepts a client_id with a suffix': firstClientLike((id) => id.startsWith(FIRST_CLIENT)),
+    'client_id is inserted into an SQL query': single('client_id', (id) => id.replace(/' *--.*$/, '')),
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
   }),
   ...fails({ '7.1-invalid_client-challenge': /WWW-Authenticate/ })({

@@ -160,6 +160,7 @@ export const window: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-window': /only items in \[/ })({
+    'a local midnight is the midnight of UTC': respelled(/(?<=T00:00:00)[+-]\d\d:\d\d$/, 'Z'),
     'a to in the last second of a day includes the whole second': endingAt(({ to }) =>
       isMidnight(to, 'T23:59:59Z') ? shift(to, 1n, 0) : to,
     ),

@@ -1,7 +1,8 @@
 /** Screenings requests with a query that is sent as given, for rejections; tokens of every client. */
 import { isHang, isUnread, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { SOME_WINDOW, type PageQuery } from '../../client/page.ts';
-import { serverFailed } from '../../checks/errors.ts';
+import { sayRefusal, serverFailed } from '../../checks/errors.ts';
+import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { formatInstant, instant, shift } from '../../data/instant.ts';
 import type { Kit } from '../kit.ts';
 import { sampleDataOf } from '../walk/survey.ts';
@@ -90,6 +91,27 @@ export async function sendQuery(
 ): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), query);
   return readable(await kit.send({ ...request, ...fields }));
+}
+
+/** What a store may be the first to refuse: a NUL, an integer beyond 64 bits, an instant after the year 9999. */
+export const UNSTORABLE = [
+  { from_id: '%00' },
+  { from_id: '9'.repeat(20) },
+  { to: '9999-12-31T23:59:59-14:00' },
+] as const;
+
+/** A pooled connection whose failed transaction is not rolled back fails the next request. */
+export async function failureAfter(
+  kit: Kit,
+  odd: (typeof UNSTORABLE)[number],
+): Promise<MismatchWithEvidence | undefined> {
+  const query = rawQuery({ ...encoded(SOME_WINDOW), ...odd });
+  await sendQuery(kit, query, { suspicious: isSuspicious(query) });
+  const valid = kit.request(await kit.tenantOf(), SOME_WINDOW);
+  const exchange = await kit.send({ ...valid, provoked: true }, { isExclusive: true });
+  // A guard may close connections or answer 503, and a gateway have other failures.
+  if (exchange.status !== 500) return undefined;
+  return { ...differs(`no 500 after ${Object.entries(odd).join()}`, sayRefusal(exchange)), exchange };
 }
 
 /** Headers that servers log, store or parse: malformed, or longer than 255 characters, a usual column length. */

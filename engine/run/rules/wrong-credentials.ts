@@ -65,22 +65,30 @@ export interface Guess {
 
 const CYCLES = ['0123456789', 'abcdef', 'ghijklmnopqrstuvwxyz', 'ABCDEF', 'GHIJKLMNOPQRSTUVWXYZ'];
 
-/** A value of the same length and character classes, so that the server can only reject it as unknown. */
-export const ofSameShape = (text: string): string =>
-  text.slice(0, -6) +
-  text.slice(-6).replace(/[0-9a-z]/gi, (letter) => {
+/** The text with each matching letter or digit replaced by the next one of its class. */
+const turned = (text: string, which: RegExp): string =>
+  text.replace(which, (letter) => {
     const cycle = CYCLES.find((letters) => letters.includes(letter))!;
     return cycle[(cycle.indexOf(letter) + 1) % cycle.length]!;
   });
+
+/** A value of the same length and character classes, so that the server can only reject it as unknown. */
+export const ofSameShape = (text: string): string => text.slice(0, -6) + turned(text.slice(-6), /[0-9a-z]/gi);
+
+const shapeOf = (text: string): string =>
+  [...text].map((letter) => CYCLES.findIndex((letters) => letters.includes(letter))).join();
 
 /** Secrets similar to the right one, spread over all clients so that no client receives many wrong ones. */
 export function wrongSecrets({ clients }: Target): Guess[] {
   const owners = (['primary', 'secondTenant', 'notOnboarded'] as const).filter((name) => clients[name]);
   const kinds: ((secret: string, clientId: string) => string)[] = [
-    ofSameShape,
+    // A comparison may leave out the end.
+    (secret) => turned(secret, /[0-9a-z](?=[^0-9a-z]*$)/i),
     // Begins and ends with the right one. bcrypt takes 72 octets, and some libraries fail on more.
     (secret) => `${secret}${'x'.repeat(72)}${secret}`,
     (secret) => secret.slice(0, -1),
+    // Or the beginning.
+    (secret) => turned(secret, /[0-9a-z]/i),
     swapCase,
     (secret) => `${secret} `,
     // The default secret of some servers.
@@ -102,7 +110,7 @@ export function wrongSecrets({ clients }: Target): Guess[] {
 const refusedGuess =
   (value: string, right: string): Judge =>
   (exchange) =>
-    value !== ofSameShape(right) && refusedAs(400, 'invalid_request')(exchange) === undefined
+    shapeOf(value) !== shapeOf(right) && refusedAs(400, 'invalid_request')(exchange) === undefined
       ? undefined
       : refusedAs(401, 'invalid_client')(exchange);
 
