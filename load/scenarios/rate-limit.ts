@@ -192,10 +192,9 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
   const { retryAfter, fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
   const cost = `${requests} requests in ${watchedSeconds} s; larger or slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
-    const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
-    if (shaper.orOneWorker === 'rather') kinds.reverse();
+    const what = shaper.orOneWorker ? 'a server with a single worker, or a shaper' : 'a shaper';
     return [
-      `${kinds.join(', or ')}: delays requests beyond ${shaper.ratePerSecond}/s instead of rejecting them; queue of up to ${shaper.heldBack} requests`,
+      `${what}: delays requests beyond ${shaper.ratePerSecond}/s instead of rejecting them; queue of up to ${shaper.heldBack} requests`,
       cost,
     ];
   }
