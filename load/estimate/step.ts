@@ -134,6 +134,33 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
   return (count * 1000) / (ends[first + count]! - ends[first]!);
 }
 
+/** The rate at which a queue was served for a while, and the length of that queue. */
+export interface Pace {
+  readonly perSecond: number;
+  readonly queue: number;
+}
+
+/** Answers of one pace, so that it varies little by chance; and requests in flight, in addition to twice the usual number. */
+const [PACED, LEAST_QUEUE] = [500, 20];
+
+/** The paces of a step while requests waited; idleMs: the latency of requests that do not. */
+export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number): Pace[] {
+  const answered = samples.filter(({ status }) => !failed(status));
+  const dueMs = ascending(answered.map((one) => one.dueMs));
+  const endsMs = ascending(answered.map((one) => one.dueMs + one.latencyMs));
+  const least = LEAST_QUEUE + (2 * offered * idleMs) / 1000;
+  let due = 0;
+  const halves = endsMs.flatMap((atMs, ended) => {
+    while (dueMs[due]! <= atMs) due += 1;
+    return ended % (PACED / 2) === 0 ? [{ atMs, queue: due - ended - 1 }] : [];
+  });
+  return halves.slice(2).flatMap((end, index) => {
+    const [begin, middle] = [halves[index]!, halves[index + 1]!];
+    const queue = Math.min(begin.queue, middle.queue, end.queue);
+    return queue < least ? [] : [{ perSecond: (PACED * 1000) / (end.atMs - begin.atMs), queue }];
+  });
+}
+
 /** holds: significantly below the share; breaks: significantly above it; undecided: more answers are needed. */
 export type Verdict = 'holds' | 'breaks' | 'undecided';
 
