@@ -344,8 +344,9 @@ export async function confirmQuota(
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
     let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
-      // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
-      least = Math.max(least, offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0);
+      // Something is rejected; how much, is known only with windows. At least the quota is admitted, also not from rest.
+      const some = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;
+      least = quota.limit === undefined ? some : Math.max(some, least);
       most = Math.max(most, run.length - perSecond * lasts + (quota.limit ?? 0));
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);

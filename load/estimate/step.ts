@@ -124,12 +124,13 @@ export interface Pace {
 /** Answers of one pace, so that it varies little by chance; and requests in flight, in addition to twice the usual number. */
 const [PACED, LEAST_QUEUE] = [500, 20];
 
-/** The paces of a step while requests waited; idleMs: the latency of requests that do not. */
+/** The paces of a step while requests arrived and waited, if few failed; idleMs: the latency of requests that do not wait. */
 export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number): Pace[] {
   const answered = samples.filter(({ status }) => !failed(status));
   const dueMs = ascending(answered.map((one) => one.dueMs));
   const endsMs = ascending(answered.map((one) => one.dueMs + one.latencyMs));
   const least = LEAST_QUEUE + (2 * offered * idleMs) / 1000;
+  if (answered.length < (1 - LATE_SHARE) * samples.length) return [];
   let due = 0;
   const halves = endsMs.flatMap((atMs, ended) => {
     while (dueMs[due]! <= atMs) due += 1;
@@ -138,7 +139,9 @@ export function pacesOf(samples: readonly Sample[], offered: number, idleMs: num
   return halves.slice(2).flatMap((end, index) => {
     const [begin, middle] = [halves[index]!, halves[index + 1]!];
     const queue = Math.min(begin.queue, middle.queue, end.queue);
-    return queue < least ? [] : [{ perSecond: (PACED * 1000) / (end.atMs - begin.atMs), queue }];
+    return queue < least || end.atMs > dueMs.at(-1)!
+      ? []
+      : [{ perSecond: (PACED * 1000) / (end.atMs - begin.atMs), queue }];
   });
 }
 
