@@ -116,16 +116,13 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
 }
 
 /** The rate at which a queue was served for a while, and the length of that queue. */
-export interface Pace {
-  readonly perSecond: number;
-  readonly queue: number;
-}
+export type Pace = ReturnType<typeof pacesOf>[number];
 
 /** Answers of one pace, so that it varies little by chance; and requests in flight, in addition to twice the usual number. */
 const [PACED, LEAST_QUEUE] = [500, 20];
 
 /** The paces of a step while requests arrived and waited, if few failed; idleMs: the latency of requests that do not wait. */
-export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number): Pace[] {
+export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number) {
   const answered = samples.filter(({ status }) => !failed(status));
   const dueMs = ascending(answered.map((one) => one.dueMs));
   const endsMs = ascending(answered.map((one) => one.dueMs + one.latencyMs));
