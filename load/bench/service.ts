@@ -20,22 +20,17 @@ const SCHEMA = 'bench';
 /** The servers of contender.ts. */
 const PEERS = ['bare', 'offset', 'first', 'constant'];
 
-export interface Row {
-  readonly name: string;
-  readonly ratio: number;
-  readonly goal: number;
-  readonly reached: boolean;
-  readonly detail: Readonly<Record<string, number>>;
-}
+/** A row of bench.json. */
+export type Row = ReturnType<typeof rowOf>;
 
 /** By default, the goal is a lower bound. */
 export function rowOf(
   name: string,
   exact: number,
   goal: number,
-  detail: Row['detail'],
+  detail: Readonly<Record<string, number>>,
   isReached = (ratio: number): boolean => ratio >= goal,
-): Row {
+) {
   const ratio = Number(exact.toFixed(3));
   return { name, ratio, goal, reached: isReached(ratio), detail };
 }

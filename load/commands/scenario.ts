@@ -80,10 +80,8 @@ async function namedTarget(flags: ScenarioFlags): Promise<Target | undefined> {
   if (!file) {
     if (!baseUrl || !authUrl || !clientId)
       throw new UsageError('--base-url, --auth-url and --client-id must be given together');
-    const clientSecret = process.env['SCREENINGS_CLIENT_SECRET'];
-    if (!clientSecret) throw new UsageError('--client-id needs the secret in SCREENINGS_CLIENT_SECRET');
-    const clients = { primary: { clientId, clientSecret } };
-    return resolveTarget({ baseUrl, authUrl, clients }, { label: 'flags' });
+    const primary = { clientId, clientSecret: '${SCREENINGS_CLIENT_SECRET}' };
+    return resolveTarget({ baseUrl, authUrl, clients: { primary } }, { label: 'flags' });
   }
   const json = withoutData(await readTargetFile(file));
   return resolveTarget(json, { directory: dirname(file), label: file });

@@ -7,7 +7,8 @@ import type { Figure, Found, HowToRun, Prediction, RunStep, SearchSettings } fro
 import { ascending, sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { confirmQuota, longestWait, QUOTA } from './quota.ts';
-import { judgeStep, STEP, type Sample, type Step, type Verdict } from './step.ts';
+import { judgeStep, pacesOf, STEP } from './step.ts';
+import type { Pace, Sample, Step, Verdict } from './step.ts';
 
 export const SEARCH = {
   /** The overload, relative to the saturation. */
@@ -20,6 +21,8 @@ export const SEARCH = {
   ofSaturation: 0.95,
   /** Factor on STEP.leastSamples, as the warm-up does not count. */
   enough: 1.4,
+  /** A queue that is served at less than this share of a rate that held shows that the target is slower at times. */
+  slowed: 0.88,
 };
 /** Seconds until a step at this rate has enough samples. */
 const secondsAt = (rate: number): number => (STEP.leastSamples * SEARCH.enough) / rate;
@@ -36,6 +39,7 @@ class Ended extends Error {
 export class Search {
   readonly #steps: Step[] = [];
   #samples: readonly Sample[] = [];
+  readonly #paces: Pace[] = [];
   /** The target got faster before this step: earlier ones that broke the SLO do not count. */
   #fasterSince = 0;
   /** 429 is treated as an error: this target has no quota. */
@@ -84,7 +88,24 @@ export class Search {
     return new Evidence(counts, this.#settings.slo);
   }
   #left = (): number => this.#settings.maxSeconds - this.#seconds;
-  #heldFigure = (): Figure => this.#evidence().atHeldRate(this.#held);
+  #heldFigure(): Figure {
+    const figure = this.#evidence().atHeldRate(this.#held);
+    const slow = this.#slowAtTimes(this.#held);
+    if (!slow || !figure.confirmed) return figure;
+    const why = `at times the target answered only ${slow.perSecond.toFixed(1)}/s`;
+    return { ...figure, ...confirmedUnless(why) };
+  }
+  /** A pace below a rate that held, between others that were faster although as many requests waited. */
+  #slowAtTimes(rate: number): Pace | undefined {
+    const isFast = (slow: Pace, some: readonly Pace[]): boolean =>
+      some.some(({ perSecond, queue }) => perSecond >= rate && queue >= slow.queue);
+    return this.#paces.find(
+      (one, at) =>
+        one.perSecond < SEARCH.slowed * rate &&
+        isFast(one, this.#paces.slice(0, at)) &&
+        isFast(one, this.#paces.slice(at)),
+    );
+  }
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
   #bracket() {
     const { low, high } = this.#evidence().bracket();
@@ -138,11 +159,12 @@ export class Search {
 
   /** Every rate beyond a limit that bans costs a ban: the figure is the rate that surely held, with a wide interval. */
   async #besideBan(): Promise<Figure> {
-    const { offered, seconds } = this.#steps.at(-1)!;
+    const admitted = (): Step => this.#steps.findLast(({ limitedRate }) => limitedRate === 0)!;
+    const { offered, seconds } = admitted();
     const verdict = (): Verdict => this.#evidence().between(offered);
     if (verdict() === 'undecided')
       await this.#run(offered, Math.min(seconds, this.#left()), { pauseSeconds: 0 });
-    this.#predict(this.#steps.at(-1)!);
+    this.#predict(admitted());
     return {
       ...ordered(offered, offered * FIGURES.unsettled, this.#bracket().high),
       ...{ limitedBy: 'quota', basis: 'bisection' },
@@ -164,8 +186,9 @@ export class Search {
     this.#load += seconds;
     this.#samples = run.samples;
     // An overloaded generator only adds latency, so a step that holds counts in spite of it.
-    const step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
+    const step: Step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
     this.#steps.push(step);
+    if (!step.void) this.#paces.push(...pacesOf(run.samples, offered, this.#steps[0]!.p50Ms));
     this.#settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.#settings.maxSeconds} s of load`);
     if (step.void) return { ...step, verdict: 'undecided' };
     const pool = this.#evidence().between(offered);

@@ -86,8 +86,8 @@ test('capacity: reports no ban if rejected requests count', async () => {
   expect(counting).toMatchObject({ banSeconds: undefined, confirmed: false });
 });
 
-test('limiter: a kind has to predict 95 % of the later answers', () => {
-  expect([93, 96].map((asPredicted) => isMet({ asPredicted, requests: 100 }))).toEqual([false, true]);
+test('limiter: a kind has to predict 98 % of the later answers', () => {
+  expect([97, 98].map((asPredicted) => isMet({ asPredicted, requests: 100 }))).toEqual([false, true]);
   expect(isMet({ asPredicted: 0, requests: 0 })).toBe(false);
 });
 

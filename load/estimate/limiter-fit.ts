@@ -7,15 +7,12 @@ import type { FullPages, Shaper } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
 import type { Observation, Probed } from './limiter-probe.ts';
-import { median, rounded } from './numbers.ts';
+import { rounded } from './numbers.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
 
-/** Share of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
-const UNPREDICTED = 0.05;
-
-/** If more requests are admitted within the uncertainty of an answer's time, several kinds explain the answers. */
-export const FIT = { uncertain: 3 };
+/** Shares of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
+const [UNEXPLAINED, UNPREDICTED] = [0.01, 0.02];
 
 /** Least counts, as fewer answers are chance: rejections in a burst, admissions for a rate, waits that are too short. */
 const [LEAST_REFUSED, LEAST_ADMITTED, LEAST_SHORT_WAITS] = [4, 20, 3];
@@ -75,14 +72,14 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
-  const even = shaperOf(seen);
-  // Evenly spaced answers that are faster than the long-run rate were delayed by a slow server before another limit.
-  const shaper = even && even.ratePerSecond > (common.longRunPerSecond ?? Infinity) ? undefined : even;
-  if (shaper && shaper.orOneWorker !== 'rather') return { kind: 'cannot-tell', shaper, ...noKind };
+  const shaper = shaperOf(seen);
+  // A single worker that rejects nothing is no limiter.
+  if (shaper)
+    return { kind: shaper.orOneWorker && first < 0 ? 'none-found' : 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok))
-    return !shaper && areDelayedAlike(seen)
+    return areDelayedAlike(seen)
       ? { kind: 'cannot-tell', isDelaying: true, ...noKind }
-      : { kind: 'none-found', shaper, ...noKind };
+      : { kind: 'none-found', ...noKind };
 
   const concurrencyLimit = findConcurrencyLimit(all, LEAST_REFUSED);
   if (concurrencyLimit !== undefined) return { kind: 'cannot-tell', concurrencyLimit, ...noKind };
@@ -91,7 +88,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const explained = Object.fromEntries(fits.map((fit) => [fit.best.kind, 1 - fit.misses / requests]));
   // Noise can make the right kind miss an answer.
   const [winner, ...others] = fits
-    .filter((fit) => fit.misses <= UNPREDICTED * requests + 1)
+    .filter((fit) => fit.misses <= UNEXPLAINED * requests + 1)
     .sort((a, b) => a.misses - b.misses);
   if (!winner) return { kind: 'cannot-tell', ...noKind, explained };
   const { kind, limit, windowMs } = winner.best;
@@ -99,7 +96,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
   const isTied = others[0] !== undefined && others[0].misses <= winner.misses + 1;
   const later = waited.length + pressed.length;
   const prediction = { asPredicted: later - winner.surprises, requests: later };
-  const isOpen = isTied || cutBy !== undefined || !isMet(prediction) || uncertainty(seen) > FIT.uncertain;
+  const isOpen = isTied || cutBy !== undefined || !isMet(prediction);
   // A probe that was cut did not send what distinguishes the kinds.
   const unseen = LIMITER_KINDS.filter((other) => cutBy && explained[other] === undefined);
   const alternatives = isOpen ? [winner, ...others].map(({ best }) => best.kind).concat(unseen) : [];
@@ -114,12 +111,6 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
 }
 
 const seconds = (ms: number): number => rounded(ms / 1000);
-
-/** Number of requests that are admitted within the uncertainty of an answer's time. */
-function uncertainty(seen: readonly Observation[]): number {
-  const admitted = seen.filter(({ ok }) => ok).length;
-  return (admitted * median(seen.map(({ slackMs }) => slackMs))) / (seen.at(-1)!.atMs - seen[0]!.atMs);
-}
 
 /** Rate admitted under constant overload, when every admission uses refilled capacity. */
 function longRunRate(pressed: readonly Observation[]): number | undefined {

@@ -56,8 +56,8 @@ export interface Shaper {
   readonly ratePerSecond: number;
   /** Maximum number of requests held back; the length of the queue if further ones are rejected. */
   readonly heldBack: number;
-  /** Whether a server with a single worker would look the same over this round trip; 'rather' if that is likelier. */
-  readonly orOneWorker: boolean | 'rather';
+  /** Whether a server with a single worker would look the same over this round trip. */
+  readonly orOneWorker: boolean;
 }
 
 /** Delay over the quickest answer from which a request counts as held back, and the least number of such requests. */
@@ -70,25 +70,29 @@ const EVEN = 0.35;
 export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
   const times = seen.filter(({ ok }) => ok);
   const quickest = smallest(times.map(({ rttMs }) => rttMs));
-  const held = times.filter(({ rttMs }) => rttMs > quickest + HELD_MS);
-  const departures = ascending(held.map(({ sentMs, rttMs }) => sentMs + rttMs));
-  if (departures.length < LEAST_HELD || departures.length < times.length * 0.3) return undefined;
-  const gaps = ascending(departures.slice(1).map((doneMs, index) => doneMs - departures[index]!));
+  const mostMs = largest(times.map(({ rttMs }) => rttMs)) - quickest;
+  const doneMs = ({ sentMs, rttMs }: Reply): number => sentMs + rttMs;
+  // A full queue rejects; another limit also rejects when no request is held back.
+  const queuedMs = seen
+    .filter(({ ok }) => !ok)
+    .map(({ sentMs }) => largest(times.map((one) => (one.sentMs <= sentMs ? doneMs(one) : 0))) - sentMs);
+  if (quantile(ascending(queuedMs), 0.2) - quickest < mostMs / 2) return undefined;
+  const departures = [...times].sort((a, b) => doneMs(a) - doneMs(b));
+  // Each request that is held back departs one pace after the one before it.
+  const gaps = ascending(
+    departures
+      .slice(1)
+      .flatMap((one, index) =>
+        one.rttMs > quickest + HELD_MS ? [doneMs(one) - doneMs(departures[index]!)] : [],
+      ),
+  );
+  if (gaps.length < LEAST_HELD || gaps.length < times.length * 0.3) return undefined;
   const paceMs = gaps[gaps.length >> 1]!;
   const spreadMs = (gaps[Math.floor(gaps.length * 0.8)]! - gaps[Math.floor(gaps.length * 0.2)]!) / 2;
   if (paceMs < LEAST_PACE_MS || spreadMs > EVEN * paceMs) return undefined;
-  // A single worker is as even, but each of its answers takes at least the pace. If the round trip is longer than the
-  // pace, simultaneous requests decide: a server with several workers takes the same time for both.
-  const apart = times
-    .slice(1)
-    .map((one, index) => ({ one, before: times[index]! }))
-    .filter(({ one, before }) => one.sentMs - before.sentMs <= 3)
-    .map(({ one, before }) => Math.abs(one.rttMs - before.rttMs))
-    .slice(0, 3);
-  const soon = apart.some((ms) => Math.abs(ms / paceMs - 1) < EVEN);
-  const orOneWorker = quickest >= paceMs * 0.95 && (quickest > paceMs * 1.15 && soon ? true : 'rather');
-  const heldBack = Math.round(largest(times.map(({ rttMs }) => (rttMs - quickest) / paceMs)));
-  return { ratePerSecond: Number((1000 / paceMs).toPrecision(3)), heldBack, orOneWorker };
+  const ratePerSecond = Number((1000 / paceMs).toPrecision(3));
+  // A single worker is as even, but each of its answers takes at least the pace.
+  return { ratePerSecond, heldBack: Math.round(mostMs / paceMs), orOneWorker: quickest >= paceMs * 0.95 };
 }
 
 /** Delays are equal if they differ by a smaller share. */

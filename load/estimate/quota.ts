@@ -222,7 +222,7 @@ const COUNTS_ONLY = { countsOnly: true, pauseSeconds: 0 };
 interface Confirmed {
   readonly figure?: Figure;
   readonly prediction?: Prediction | undefined;
-  readonly banSeconds?: number;
+  readonly banSeconds?: number | undefined;
 }
 
 /** The length of the bans in an overload run; undefined unless there were several of the same length. */
@@ -261,7 +261,7 @@ export async function confirmQuota(
   const lowest = Math.max(4, 2 * acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5));
   let rate = Math.min(maxRate, lowest);
   let seconds = secondsNeeded();
-  let isOverloaded = false;
+  let rejectedShare = 0;
   let banSeconds: number | undefined;
   let quota: Quota = { perSecond: 0, error: 1, settled: false, releases: 0 };
   for (let attempt = 0; attempt < ATTEMPTS && !quota.settled; attempt += 1) {
@@ -274,8 +274,9 @@ export async function confirmQuota(
     seen = [...seen, ...run];
     quota = quotaOfRun(run, seconds);
     banSeconds = banOf(decisionsOf(run));
-    isOverloaded = run.filter(isRejected).length >= QUOTA.overloaded * run.length;
-    if (isPaced(quota) && isOverloaded && followsLatency(run, seconds, idleMs)) return undefined;
+    rejectedShare = run.filter(isRejected).length / run.length;
+    if (isPaced(quota) && rejectedShare >= QUOTA.overloaded && followsLatency(run, seconds, idleMs))
+      return undefined;
     if (!quota.settled) {
       const { limit = 1, windowSeconds = 1 } = policy() ?? {};
       const perLimit = run.filter((one) => !isRejected(one)).length / limit / (2 + seconds / windowSeconds);
@@ -289,7 +290,7 @@ export async function confirmQuota(
     rate = Math.min(maxRate, rate * QUOTA.raise);
     const lasts = confirmSeconds / 2;
     const { samples: run } = await offer(rate, lasts, COUNTS_ONLY);
-    if (!isOverloaded && followsLatency(run, lasts, idleMs)) return undefined;
+    if (rejectedShare < QUOTA.overloaded && followsLatency(run, lasts, idleMs)) return undefined;
     const again = quotaOfRun(run, lasts);
     if (!again.settled) break;
     grew = again.perSecond / quota.perSecond;
@@ -315,11 +316,15 @@ export async function confirmQuota(
   const pauseSeconds = Math.min(QUOTA.longestPauseSeconds, longestWait(seen));
   const resetSeconds = seen.findLast((one) => one.retryAfterSeconds)?.retryAfterSeconds ?? 0;
   let prediction: Prediction | undefined;
-  for (const [share, lasts] of [
-    // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
-    [QUOTA.beyond, Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80))],
+  // Long enough for a rejection in every window. Reveals bans, and limiters that count rejected requests.
+  const beyondSeconds = Math.max(24 + 2 * pauseSeconds, Math.min(1.2 * windowSeconds, 80));
+  const runs = [
+    [QUOTA.beyond, beyondSeconds],
     [BELOW, confirmSeconds],
-  ] as const) {
+  ] as const;
+  // It also shows that a quota was raised, so it comes last if the time suffices for both.
+  const bothSeconds = beyondSeconds + confirmSeconds + 2 * pauseSeconds;
+  for (const [share, lasts] of left() > bothSeconds + windowSeconds ? runs.toReversed() : runs) {
     const offered = share * perSecond;
     const open = prediction ? undefined : 'the time limit was reached before the prediction run';
     if (left() < lasts + pauseSeconds) return { figure: figureOf(open), prediction };
@@ -339,13 +344,19 @@ export async function confirmQuota(
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
     let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
-      // The run may not begin at rest, but something is rejected, and at least the quota is admitted.
-      least = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;
+      // Something is rejected; how much, is known only with windows. At least the quota is admitted, also not from rest.
+      const some = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;
+      least = quota.limit === undefined ? some : Math.max(some, least);
       most = Math.max(most, run.length - perSecond * lasts + (quota.limit ?? 0));
     }
     const off = Math.max(0, rejected.length - most, least - rejected.length);
-    if (least > 0 && rejected.length === 0 && banSeconds !== undefined) return { banSeconds };
-    if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) return undefined;
+    if (off > UNPREDICTED * run.length || (least > 0 && rejected.length === 0)) {
+      if (rejected.length >= least) return undefined;
+      // The load that was measured is rejected as before, unless the limit has changed.
+      const { samples: again } = await offer(rate, windowSeconds || confirmSeconds / 5, COUNTS_ONLY);
+      const isSame = again.filter(isRejected).length >= (rejectedShare / 2) * again.length;
+      return isSame ? { banSeconds } : { figure: figureOf('the rate limit was raised during the search') };
+    }
     const what = `${least} to ${most} rejected, the others admitted`;
     prediction ??= { ...predicted, what, asPredicted: run.length - off };
   }

@@ -41,32 +41,10 @@ export const LATE_SHARE = 0.01;
 
 export type Slo = Readonly<Record<'p99Ms' | 'errorRate', number>>;
 
-export interface Step {
-  /** Scheduled and answered requests per second. */
-  readonly offered: number;
-  readonly achieved: number;
-  readonly seconds: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  /** Shares of the requests: failed in any way, and answered with 429. */
-  readonly errorRate: number;
-  readonly limitedRate: number;
-  /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
-  readonly held: boolean;
-  readonly verdict: Verdict;
-  /** Answers after the warm-up; of these, late or failed; of these, failed. */
-  readonly counted: number;
-  readonly late: number;
-  readonly failures: number;
-  /** Whether latency kept growing during the step. */
-  readonly growing: boolean;
+export type Step = Readonly<ReturnType<typeof judgeStep>> & {
   /** Why the generator or its machine, not the target, may have caused the result. */
   readonly void?: string | undefined;
-  /** Answers per second with a growing queue; absent if the target kept up. */
-  readonly saturatedAt?: number | undefined;
-  /** Answers per second other than 429. */
-  readonly accepted: number;
-}
+};
 
 /** Also a redirect, such as to the login page of a gateway: a page is answered with 200 (section 4.2). */
 export const failed = (status: number): boolean => status !== 200;
@@ -90,8 +68,8 @@ function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
 
 const latenciesOf = (samples: readonly Sample[]): number[] => ascending(samples.map((one) => one.latencyMs));
 
-/** Computes the statistics of a step and judges it against the SLO. */
-export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
+/** Computes the statistics of a step and judges it against the SLO; rates are per second. */
+export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo) {
   const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * STEP.warmUp);
   const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
@@ -102,21 +80,24 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   const growing = isGrowing(counted, slo);
   const verdict = verdictOf(late, failures, counted.length, slo);
   return {
-    offered,
-    achieved: (samples.length * 1000) / lastMs,
-    seconds,
-    p50Ms: quantile(sorted, 0.5),
-    p99Ms,
+    ...{ offered, achieved: (samples.length * 1000) / lastMs, seconds },
+    ...{ p50Ms: quantile(sorted, 0.5), p99Ms },
+    /** Shares of the requests: failed in any way, and answered with 429. */
     errorRate,
     limitedRate: counted.filter((one) => one.status === 429).length / Math.max(1, counted.length),
+    /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
     // With a growing queue, a longer step would have broken the SLO.
-    verdict: verdict === 'holds' && growing ? 'undecided' : verdict,
+    verdict: verdict === 'holds' && growing ? ('undecided' as const) : verdict,
+    /** Whether latency kept growing during the step. */
     growing,
+    /** Answers after the warm-up; of these, late or failed; of these, failed. */
     counted: counted.length,
     late,
     failures,
+    /** Answers per second with a growing queue; absent if the target kept up. */
     saturatedAt: saturation(samples, seconds),
+    /** Answers per second other than 429. */
     accepted: (samples.filter((one) => one.status !== 429 && one.status !== 0).length * 1000) / lastMs,
   };
 }
@@ -132,6 +113,33 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
   const first = Math.floor(ends.length * 0.15);
   const count = Math.floor((Math.floor(ends.length * 0.96) - first) / 20) * 20;
   return (count * 1000) / (ends[first + count]! - ends[first]!);
+}
+
+/** The rate at which a queue was served for a while, and the length of that queue. */
+export type Pace = ReturnType<typeof pacesOf>[number];
+
+/** Answers of one pace, so that it varies little by chance; and requests in flight, in addition to twice the usual number. */
+const [PACED, LEAST_QUEUE] = [500, 20];
+
+/** The paces of a step while requests arrived and waited, if few failed; idleMs: the latency of requests that do not wait. */
+export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number) {
+  const answered = samples.filter(({ status }) => !failed(status));
+  const dueMs = ascending(answered.map((one) => one.dueMs));
+  const endsMs = ascending(answered.map((one) => one.dueMs + one.latencyMs));
+  const least = LEAST_QUEUE + (2 * offered * idleMs) / 1000;
+  if (answered.length < (1 - LATE_SHARE) * samples.length) return [];
+  let due = 0;
+  const halves = endsMs.flatMap((atMs, ended) => {
+    while (dueMs[due]! <= atMs) due += 1;
+    return ended % (PACED / 2) === 0 ? [{ atMs, queue: due - ended - 1 }] : [];
+  });
+  return halves.slice(2).flatMap((end, index) => {
+    const [begin, middle] = [halves[index]!, halves[index + 1]!];
+    const queue = Math.min(begin.queue, middle.queue, end.queue);
+    return queue < least || end.atMs > dueMs.at(-1)!
+      ? []
+      : [{ perSecond: (PACED * 1000) / (end.atMs - begin.atMs), queue }];
+  });
 }
 
 /** holds: significantly below the share; breaks: significantly above it; undecided: more answers are needed. */

@@ -27,7 +27,7 @@ export const setup = (): SetupData => runSetup(config);
 
 /** By hand: one traversal of a hundred pages. */
 const walksOf = ({ window }: SetupData): readonly Walk[] =>
-  config.walks ?? [{ label: 'all', ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
+  config.walks ?? [{ ...window, pageSize: config.pageSize, maxPages: 100, paired: true }];
 
 let client: Client | undefined;
 

@@ -214,9 +214,8 @@ async function carriedTenants({ workers = 1, pageMs = 10, pages = 1 } = {}) {
     const page = { kind: 'page', walk: 0, depth: 0, items: 1000, status: 200 } as const;
     return { samples, run: { records: backfillMs.map((ms) => ({ ...page, ms })) } as unknown as K6Run };
   };
-  const { signal } = new AbortController();
   const options = { ...OPTIONS, startRate: 10, thoroughness: 1 };
-  const session = { options, slo: SLO, tell: () => {}, tryArrivals, signal };
+  const session = { options, slo: SLO, tell: () => {}, tryArrivals, pause: async () => {} };
   return { alone: await carried(session, 0), beside: await carried(session, 1) };
 }
 

@@ -1,5 +1,5 @@
 /** The context of every scenario: k6, the prepared target, the options and the progress output; and the Scenario type. */
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 import { ascending, quantile } from '../estimate/numbers.ts';
 import { type Defaults, type ScenarioOptions, SLO } from './flags.ts';
 import type { Slo } from '../estimate/step.ts';
@@ -38,7 +38,7 @@ export interface ArrivalsRun {
   readonly void?: string | undefined;
 }
 
-const VOID_PAUSE_MS = 1000;
+const VOID_PAUSE_SECONDS = 1;
 const INITIAL_LATENCY_MS = 100;
 /** A higher share of refused connections indicates a connection limit of the target. */
 const REFUSED_SHARE = 0.005;
@@ -69,8 +69,8 @@ export class Session {
   #latencyMs = INITIAL_LATENCY_MS;
   readonly connections = new Connections();
   readonly judge: Judge;
-  /** Runs of k6 and other work that must finish before the session ends. */
-  readonly #running = new Set<Promise<unknown>>();
+  /** Waits, unless the run is aborted. */
+  pause = (seconds: number): Promise<void> => setTimeout(seconds * 1000, undefined, { signal: this.signal });
 
   constructor(
     readonly k6: string,
@@ -99,24 +99,10 @@ export class Session {
     };
   }
 
-  /** Registers work that must finish even if the run is aborted. */
-  async finishing<Result>(work: Promise<Result>): Promise<Result> {
-    this.#running.add(work);
-    return work.finally(() => this.#running.delete(work));
-  }
-
-  /** Waits for registered work after an abort, so that k6's results so far are counted. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#running);
-  }
-
-  /** Runs a script once. Throws VoidRun if k6 itself fails. */
+  /** Runs a script once; an abort ends it early, and its results so far count. Throws VoidRun if k6 itself fails. */
   async run(scenario: string, over: Partial<LoadConfig>): Promise<K6Run> {
     this.signal.throwIfAborted();
-    return this.finishing(this.#runAndCount(this.config(scenario, over)));
-  }
-
-  async #runAndCount(config: LoadConfig): Promise<K6Run> {
+    const config = this.config(scenario, over);
     const run = await runK6({
       k6: this.k6,
       config,
@@ -197,7 +183,7 @@ export class Session {
       }
       if (found.remedy === 'none' || attempt >= retries) return { ...done, void: found.reason };
       this.tell(`  void, retrying: ${found.reason}`);
-      await pause(VOID_PAUSE_MS);
+      await this.pause(VOID_PAUSE_SECONDS);
     }
   }
 }

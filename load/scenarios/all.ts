@@ -1,6 +1,5 @@
 /** The scenarios by name, and the function that runs one and returns its result. */
 import { conformant, gatherFindings, type LoadResult } from '../result.ts';
-import { unlessAborted } from '../../engine/clock.ts';
 import { type Scenario, type Session, VoidRun } from '../run/session.ts';
 import { Unreachable } from '../run/target.ts';
 import { poll, smoke, soak, spike, token } from './arrivals.ts';
@@ -29,12 +28,14 @@ export async function runScenario(name: ScenarioName, session: Session): Promise
   let outcome: Partial<LoadResult> = {};
   let why: false | string = false;
   try {
-    outcome = await unlessAborted(session.signal, SCENARIOS[name].run(session));
+    // An abort ends the run of k6, and so the scenario.
+    const ended = await SCENARIOS[name].run(session);
+    session.signal.throwIfAborted();
+    outcome = ended;
   } catch (error) {
-    if (session.signal.aborted) {
-      await session.settled();
+    if (session.signal.aborted)
       why = `interrupted after ${((Date.now() - startedAt.getTime()) / 1000).toFixed(0)} s`;
-    } else if (error instanceof VoidRun || error instanceof Unreachable) why = error.message;
+    else if (error instanceof VoidRun || error instanceof Unreachable) why = error.message;
     else throw error;
   }
   const findings = gatherFindings(session.findings);

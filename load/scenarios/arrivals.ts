@@ -30,7 +30,7 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     const { rate, duration, chaos } = session.options;
     const own = over?.(session.options) ?? {};
     const ran: Ran = chaos
-      ? await session.finishing(arrivalsUnderOutages(session, own.vus!))
+      ? await arrivalsUnderOutages(session, own.vus!)
       : await session.arrivals(script, rate, duration, own, VOID_RETRIES);
     const { samples, run } = ran;
     // A run that was stopped early is judged by its own length.

@@ -1,5 +1,4 @@
 /** capacity: the highest arrival rate at which the SLO holds and answers stay correct. */
-import { setTimeout } from 'node:timers/promises';
 import { Search } from '../estimate/capacity.ts';
 import type { Found, RunStep } from '../estimate/figures.ts';
 import { linesOf, sum } from '../estimate/numbers.ts';
@@ -44,7 +43,7 @@ async function measure(session: Session): Promise<Partial<LoadResult>> {
 const STEP_RETRIES = 1;
 
 /** What a search needs of a session. */
-export type Searching = Pick<Session, 'options' | 'slo' | 'tell' | 'tryArrivals' | 'signal'>;
+export type Searching = Pick<Session, 'options' | 'slo' | 'tell' | 'tryArrivals' | 'pause'>;
 
 /** Searches for the highest rate of a script's arrivals; `over` returns the configuration that depends on the rate. */
 export async function searchRate(
@@ -57,7 +56,7 @@ export async function searchRate(
   const { maxRate, thoroughness, at } = options;
   const { startRate = options.startRate, seen } = more;
   const runStep: RunStep = async (rate, seconds, { countsOnly, pauseSeconds = 0 } = {}) => {
-    if (pauseSeconds > 0) await setTimeout(pauseSeconds * 1000, undefined, { signal: session.signal });
+    await session.pause(pauseSeconds);
     // If only counts matter, the run is not repeated for generator lag.
     const vus = vusFor(rate, options);
     const run = countsOnly

@@ -70,7 +70,7 @@ export async function measureDepth(
   tell: (line: string) => void = () => {},
 ): Promise<DepthFinding & { readonly rows: number }> {
   // Before any short window, so that no plan for short windows is cached.
-  const pages = await read([{ label: 'all', ...window, pageSize, maxPages, paired: true }]);
+  const pages = await read([{ ...window, pageSize, maxPages, paired: true }]);
   if (pages.length < LEAST_PAGES)
     throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
@@ -83,19 +83,16 @@ export async function measureDepth(
   });
   const short = (count: number): Walk[] =>
     Array.from({ length: count }, (_, index) => ({
-      ...{ label: 'short', ...once },
+      ...once,
       ...windows[Math.floor(((index + 0.5) * windows.length) / count)]!,
     }));
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
-    const walks = short(count).flatMap((one, index) => {
-      const both = [one, { ...one, label: 'long', to }];
-      return index % 2 === 0 ? both : both.reverse();
-    });
-    const seen = await read(walks);
-    const seenIn = (label: string, index: number): PageRecord | undefined =>
-      seen.find((one) => walks[one.walk]!.label === label && one.walk >> 1 === index);
+    // Each in turn is the first to be read.
+    const inTurn = <Of>(pair: Of[], index: number): Of[] => (index % 2 === 0 ? pair : pair.reverse());
+    const seen = await read(short(count).flatMap((one, index) => inTurn([one, { ...one, to }], index)));
+    const seenIn = (walk: number): PageRecord | undefined => seen.find((one) => one.walk === walk);
     return Array.from({ length: count }).flatMap((_, index) => {
-      const [shorter, longer] = [seenIn('short', index), seenIn('long', index)];
+      const [shorter, longer] = inTurn([seenIn(2 * index), seenIn(2 * index + 1)], index);
       // Items cost time as well: with fewer of them, a short window is no measure of a long one.
       if (!shorter || !longer || shorter.items !== longer.items) return [];
       return [{ shortMs: shorter.ms, longMs: longer.ms, settled }];
@@ -105,7 +102,7 @@ export async function measureDepth(
   const { connections, executions } = PLANNED;
   await read(short(connections * executions), connections);
   const settled = await pairs(SETTLED_PAIRS, true);
-  const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ label: 'empty', from: to, to, ...once }));
+  const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ from: to, to, ...once }));
   const emptyMs = (await read(nothing)).map(({ ms }) => ms);
   return { ...depthShape({ pages, windows: [...early, ...settled], emptyMs }), rows };
 }
@@ -132,7 +129,7 @@ async function compareSizes(session: Session) {
     for (const pageSize of SIZES) {
       const walks = Array.from({ length: 2 * VUS }, (_, index): Walk => {
         const start = ((1 - share) * index) / (2 * VUS - 1);
-        return { label: window, pageSize, maxPages: 10, from: at(start), to: at(start + share) };
+        return { pageSize, maxPages: 10, from: at(start), to: at(start + share) };
       });
       const pages = await walk(session, walks, VUS);
       const ms = pages.map((one) => one.ms);

@@ -1,5 +1,4 @@
 /** rate-limit: identifies the target's limiter with few requests. */
-import { setTimeout } from 'node:timers/promises';
 import { SOME_WINDOW } from '../../engine/client/page.ts';
 import { declaredBy } from '../estimate/quota.ts';
 import { compareFullPages, type FullPages, MOST_PAGES, type PagesRead } from '../estimate/other-limits.ts';
@@ -34,7 +33,7 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
   const open = limiter.kind === 'cannot-tell' && !shaper && !isDelaying && concurrencyLimit === undefined;
   if (open && !probed.cutBy && left > probed.seen.length) {
     session.tell('  these answers do not decide the kind: probing again');
-    await setTimeout(settleSeconds(limiter, probed.seen) * 1000);
+    await session.pause(settleSeconds(limiter, probed.seen));
     const again = await runProbe(session, { ...limits, maxRequests: left });
     const second = identifyLimiter(again);
     if (second.kind !== 'cannot-tell') [limiter, probed] = [second, again];
@@ -145,7 +144,7 @@ const readingFromRest =
   (session: Session, restSeconds: number): ReadFromRest =>
   async (reads, afterSeconds = 0) => {
     const pauseSeconds = Math.max(restSeconds, Math.min(LONGEST_SETTLE_S, SETTLED * afterSeconds));
-    await setTimeout(pauseSeconds * 1000);
+    await session.pause(pauseSeconds);
     const probe = { maxRequests: 0, maxSeconds: 60, reads };
     const { records } = await session.run('rate-limit', { probe, seconds: 60 });
     return records.find((one) => one.kind === 'pages')?.reads ?? [];
@@ -192,10 +191,9 @@ function summaryLines(limiter: LimiterFinding, reason: string | undefined): stri
   const { retryAfter, fromRest, longRunPerSecond, declared, interval, limit, burst, prediction } = limiter;
   const cost = `${requests} requests in ${watchedSeconds} s; larger or slower limits${limiter.fullPages ? '' : ', and limits of items or bytes,'} are not excluded`;
   if (shaper) {
-    const kinds = ['a shaper', ...(shaper.orOneWorker ? ['a server with a single worker'] : [])];
-    if (shaper.orOneWorker === 'rather') kinds.reverse();
+    const what = shaper.orOneWorker ? 'a server with a single worker, or a shaper' : 'a shaper';
     return [
-      `${kinds.join(', or ')}: delays requests beyond ${shaper.ratePerSecond}/s instead of rejecting them; queue of up to ${shaper.heldBack} requests`,
+      `${what}: delays requests beyond ${shaper.ratePerSecond}/s instead of rejecting them; queue of up to ${shaper.heldBack} requests`,
       cost,
     ];
   }

@@ -10,7 +10,6 @@ import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
 import { FIGURES } from '../estimate/figures.ts';
 import { FULL } from '../estimate/other-limits.ts';
-import { FIT } from '../estimate/limiter-fit.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
 import { bisect } from '../estimate/numbers.ts';
@@ -21,9 +20,16 @@ import { server, simulatedCapacity } from './targets.ts';
 /** A fixed seed, because one estimate in fifty may be wrong; `npm run load -- accuracy` draws others. */
 const SEED = 1;
 
+/** Servers whose estimates were confident and wrong before. */
+const ONCE_WRONG: Partial<Record<(typeof FAMILIES)[number], readonly number[]>> = {
+  surroundings: [19, 28],
+  'more-limiters': [88, 198],
+};
+
 for (const family of FAMILIES) {
   test(`accuracy of ${family}: no confident estimate is wrong`, byTurns(family), async () => {
-    for (let index = 0; index < (family.endsWith('-limiters') ? 9 : 5); index += 1) {
+    const first = Array.from({ length: family.endsWith('-limiters') ? 9 : 5 }, (_, index) => index);
+    for (const index of [...first, ...(ONCE_WRONG[family] ?? [])]) {
       const { name, truth, found, verdict } = await judgeServer(family, index, SEED);
       expect(verdict, `${name}: truth ${truth}, found ${found}`).not.toBe('wrong');
     }
@@ -77,10 +83,9 @@ const ROWS = [
     shapedMs: [2, 'no-limiters', 1],
     shapedBatches: [2, 'no-limiters', 1],
     waits: [2, 'limiters', 0],
-    overload: [0.5, 'no-limiters', 5],
+    overload: [2, 'limiters', 8],
     overloadSeconds: [2, 'no-limiters', 2],
   }),
-  ...witnesses(FIT, { uncertain: [2, 'more-limiters', 191] }),
   ...witnesses(FULL, { more: [0.5, 'no-limiters', 3] }),
   ...witnesses(QUOTA, {
     long: [2, 'quotas', 0],
@@ -102,6 +107,7 @@ const ROWS = [
     leastDoubling: [2, 'errors', 0],
     ofSaturation: [0.5, 'warming', 0],
     enough: [2, 'errors', 0],
+    slowed: [2, 'queues', 0],
   }),
   ...witnesses(FIGURES, {
     unsettled: [0.5, 'warming', 0],

@@ -1,8 +1,14 @@
 /** Simulated servers with known capacities that behave like real ones under load, and the judgement of the search. */
 import { Search } from '../estimate/capacity.ts';
 import { type Found, SEARCH_DEFAULTS, type SearchSettings } from '../estimate/figures.ts';
-import { LIMITER_KINDS, type LimiterSettings } from '../estimate/limiter-models.ts';
+import {
+  createLimiter,
+  type Limiter,
+  LIMITER_KINDS,
+  type LimiterSettings,
+} from '../estimate/limiter-models.ts';
 import { linesOf, percent, rounded } from '../estimate/numbers.ts';
+import { randomSource } from '../estimate/random.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import * as zoo from './targets.ts';
@@ -273,6 +279,29 @@ const CLASSES = {
     (random) => {
       const service = exponentialService(100 + 200 * random(), 4);
       return { behaviour: { service, slow: { share: 0.01 + 0.03 * random(), byMs: 250 } } };
+    },
+    (random) => {
+      const service = exponentialService(100 + 200 * random(), 3);
+      const [busy, seed] = [1.2 + 0.6 * random(), Math.floor(1e6 * random())];
+      const isBusy = (atMs: number): boolean => randomSource(seed + Math.floor(atMs / 4000))() < 0.12;
+      return {
+        name: `a neighbour takes ${percent(1 - 1 / busy)} for 4 s, twice a minute at random`,
+        behaviour: { service, work: (atMs) => (isBusy(atMs) ? busy : 1) },
+      };
+    },
+    (random) => {
+      const [before, after] = [20 + 40 * random(), 40 + 100 * random()];
+      const fromMs = 30_000 + 200_000 * random();
+      const [lower, higher] = [before, before + after].map((perSecond) =>
+        createLimiter({ kind: 'fixed-window', limit: 10 * perSecond, windowMs: 10_000 }),
+      ) as [Limiter, Limiter];
+      return {
+        name: `${before.toFixed(0)}/s, from ${(fromMs / 1000).toFixed(0)} s on ${after.toFixed(0)}/s more`,
+        behaviour: { limits: [() => (atMs) => (atMs < fromMs ? lower : higher)(atMs)] },
+        truth: before + after,
+        isQuota: true,
+        truthFromSeconds: fromMs / 1000,
+      };
     },
   ]),
 } satisfies Record<string, DrawCapacity>;

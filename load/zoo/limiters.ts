@@ -113,13 +113,6 @@ const limitOf =
   (random) =>
     create(whole(random, least, span), random);
 
-const shortRetryAfter = (retryAfter: (seconds: number) => number): DrawLimiter =>
-  limitOf(20, 40, (limit, random) => ({
-    behaviour: { ...zoo.limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
-    figures: { longRunPerSecond: limit / 4.5 },
-    right: (found) => !isHonest(found),
-  }));
-
 const OTHER_LIMITERS: Rows = {
   'a bucket that rejected requests drain, too': limitOf(15, 15, (burst) => ({
     behaviour: { limits: [zoo.punishing(10, burst)] },
@@ -145,17 +138,33 @@ const OTHER_LIMITERS: Rows = {
     const behaviour = { limits: [zoo.leakyBucket(ratePerSecond, Infinity, true)] };
     return { behaviour, figures: { ratePerSecond }, right: isShaper };
   },
-  'Retry-After rounded down': shortRetryAfter(Math.floor),
-  'Retry-After 3 s short': shortRetryAfter((seconds) => Math.ceil(seconds) - 3),
+  'Retry-After rounded down, or 3 s short': limitOf(20, 40, (limit, random) => {
+    const isRounded = random() < 0.5;
+    const retryAfter = (seconds: number) => (isRounded ? Math.floor(seconds) : Math.ceil(seconds) - 3);
+    return {
+      behaviour: { ...zoo.limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
+      figures: { longRunPerSecond: limit / 4.5 },
+      right: (found) => !isHonest(found),
+    };
+  }),
+  'a limit per node, of three at random': limitOf(10, 30, (limit, random) => {
+    const kind = LIMITER_KINDS[whole(random, 0, LIMITER_KINDS.length)]!;
+    const nodes = [1, 2, 3].map(() => createLimiter({ kind, limit, windowMs: 1000 }));
+    const ask = (atMs: number): number => nodes[whole(random, 0, nodes.length)]!(atMs);
+    return { behaviour: { limits: [() => ask] }, right: isUnnamed };
+  }),
   "nginx's limit_req, nodelay": () => ({
     behaviour: { limits: [zoo.leakyBucket(60, 40, false)] },
     figures: { burst: 41, ratePerSecond: 60 },
     right: isKind('token-bucket'),
   }),
-  "nginx's limit_req": () => ({
-    behaviour: { limits: [zoo.leakyBucket(60, 40, true)] },
-    figures: { heldBack: 40, ratePerSecond: 60 },
-    right: isShaper,
+  "nginx's limit_req": limitOf(5, 40, (heldBack, random) => {
+    const ratePerSecond = 10 + 50 * random();
+    const behaviour = { limits: [zoo.leakyBucket(ratePerSecond, heldBack, true)] };
+    // Without a rejection, the queue is longer than what was held back.
+    const right = ({ shaper, fromRest }: LimiterFinding): boolean =>
+      shaper !== undefined && (!fromRest || Math.abs(shaper.heldBack - heldBack) <= 1 + TOLERANCE * heldBack);
+    return { behaviour, figures: { ratePerSecond }, right };
   }),
   'a window that counts rejected requests, too': limitOf(15, 30, (limit, random) => {
     const windowMs = 1500 + 1500 * random();
@@ -279,7 +288,8 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
     return estimate === undefined ? [] : [Math.abs(estimate / truth - 1)];
   });
   const isRight = isRightUnit && right(found) && errors.every((error) => error <= TOLERANCE);
-  const isOpen = found.kind === 'cannot-tell' && !found.shaper;
+  const { kind, shaper, concurrencyLimit } = found;
+  const isOpen = kind === 'cannot-tell' && !shaper && concurrencyLimit === undefined;
   const verdict = isRight ? (isUnitOpen ? 'undecided' : 'right') : isOpen ? 'undecided' : 'wrong';
   const { requests: _, watchedSeconds: seconds, explained: __, ...shown } = { ...found, fullPages };
   return {

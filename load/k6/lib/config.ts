@@ -20,7 +20,6 @@ export interface LoadClient {
 }
 
 export interface Walk extends Window {
-  readonly label: string;
   readonly pageSize: number;
   readonly maxPages: number;
   /** Also reads first pages of windows that start where deep pages do. */
