@@ -39,7 +39,7 @@ const COMBINATIONS_OF_A_CASE = 5;
 
 /** Another one in each combination; the next seed goes on. */
 const turning = (values: readonly string[], { options }: Kit): (() => string) => {
-  let turn = (options.seed - 1) * COMBINATIONS_OF_A_CASE;
+  let turn = (options.seed + values.length - 1) * COMBINATIONS_OF_A_CASE;
   return () => values[turn++ % values.length]!;
 };
 

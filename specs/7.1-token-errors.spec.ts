@@ -268,7 +268,7 @@ async function dialectOf(kit: Kit, turn: number): Promise<ReturnType<typeof toTo
 /** In turn the clients whose valid request is served: grants and scopes are often set per client. */
 async function clientAt(kit: Kit, turn: number): Promise<ClientName> {
   // By pairs, since of each parameter an empty and a blank value follow one another; the next seed exchanges them.
-  const other = (turn + 2 * (kit.options.seed - 1)) % 4 >= 2 && kit.target.clients.secondTenant;
+  const other = (turn + 2 * (kit.options.seed + 1)) % 4 >= 2 && kit.target.clients.secondTenant;
   return other && (await unlessUntested(kit.token('secondTenant'))) ? 'secondTenant' : 'primary';
 }
 
