@@ -154,7 +154,7 @@ interface Fetched {
 
 /**
  * Fetches pages of a client's own tenant; with `knownBefore`, only items first seen before that many requests had
- * been sent. A `next` that cannot be followed ends the walk and is reported under its own requirement.
+ * been sent. Throws PreconditionFailed where a `next` cannot be followed, which is reported under its own requirement.
  */
 function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
   let latest: Exchange | undefined;
@@ -174,12 +174,14 @@ function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinit
       if (walked.length > pagesAtMost(kit, walked.length, held))
         throw new PreconditionFailed(`a traversal did not end within ${walked.length} pages`);
       if (latest.status !== 200) throw new PreconditionFailed(`a next was answered ${latest.status}`);
-      const { items, nextUrl } = pageOf(latest);
+      const { items, nextUrl: next } = pageOf(latest);
+      if (next !== undefined && !isTrusted(next, kit.target))
+        throw new PreconditionFailed(`next leads to ${new URL(next).origin}`, '4.2-r6-next-target');
       const known = await kit.oracle(client);
       const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < knownBefore;
       return {
         items: (items ?? []).filter(isOrdered).filter((item) => knownBefore === Infinity || isKnown(item)),
-        next: nextUrl !== undefined && isTrusted(nextUrl, kit.target) ? nextUrl : undefined,
+        next,
       };
     },
   };

@@ -105,10 +105,17 @@ export const next: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.2-r6-next-target': /next at https:/ })({
-    'next is https where the server is http': nextText('http:', 'https:'),
+    'next is https where the server is http': {
+      server: nextText('http:', 'https:'),
+      // Such a next can't be followed, which no other requirement may be blamed for.
+      mayTrip: ['4.2-r5-exactly-once'],
+    },
   }),
   ...fails({ '4.2-r6-next-target': /next at / })({
-    'next lacks the path prefix': { pathPrefix: '/api', ...nextText('/api/', '/') },
+    'next lacks the path prefix': {
+      server: { pathPrefix: '/api', ...nextText('/api/', '/') },
+      mayTrip: ['4.2-r5-exactly-once'],
+    },
   }),
   ...fails({ '9-prefix': /next under \/v1/ })({ 'next leads to /v2': nextText('/v1/', '/v2/') }),
   ...fails({ '9-prefix': /the API under \/v1/ })({
