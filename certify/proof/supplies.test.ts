@@ -12,7 +12,7 @@ import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf } from '../../reference-server/faults/bearer.ts';
 import { EVERYTHING, merged, screening, withAdded } from '../../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../../reference-server/testing.ts';
-import { storedPages, verifying } from '../../reference-server/run/alter.ts';
+import { answering, storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
@@ -195,6 +195,22 @@ for (const [what, ids, supply, words] of SUPPLIES)
     expect(report.summary).toMatch(words);
     expect(report.summary).not.toContain('\n');
   });
+
+test('a baseUrl at which a web server answers 404 in HTML', async ({ small }) => {
+  const page = { status: 404, headers: [['content-type', 'text/html']], body: '<h1>' } as const;
+  const elsewhere = answering(
+    () => page,
+    (_, { path }) => path.startsWith('/api/'),
+  );
+  const report = await certified(
+    small,
+    ({ baseUrl }) => ({ baseUrl: `${baseUrl}/api` }),
+    '4.2-success,5,7.2',
+    elsewhere,
+  );
+  expect(failedOf(report)).toEqual([]);
+  expect(report.summary).toMatch(/was answered 404 <h1>; check baseUrl/);
+});
 
 for (const [seconds, verdict] of [
   [240, 'incomplete'],

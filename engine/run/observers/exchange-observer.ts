@@ -29,7 +29,7 @@ export class ExchangeObserver {
     this.observers = [
       ...pageObservers(oracleOf),
       ...nextObservers(target, oracleOf, knowledge),
-      ...errorObservers(target.errorCodePointer, client.clock),
+      ...errorObservers(target.errorCodePointer, client.clock, () => knowledge.pages.length > 0),
       ...tokenObservers(target, client.clock),
       ...answerObservers(target, client.issued),
       ...coverageObservers(oracleOf),
