@@ -12,11 +12,22 @@ import type { MismatchWithEvidence } from '../../checks/mismatch.ts';
 import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
 import { TargetGone, TargetGuarded, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
-import { LONGEST_LAG_MS, stillThereLater, untilReplicasShow, type RunContext } from '../state/context.ts';
+import {
+  LONGEST_CACHED_MS,
+  LONGEST_LAG_MS,
+  stillThereLater,
+  untilReplicasShow,
+  type RunContext,
+} from '../state/context.ts';
 import { clientsInDoubt, correctTenant } from './configuration-mismatches.ts';
 import { withMinimalCombination } from './minimal-combination.ts';
 
-type Settle = (exchange: Exchange | undefined) => Promise<void>;
+interface Waits {
+  /** Until every replica must show what was shown before this answer; later items then do not count. */
+  readonly settle: (exchange: Exchange | undefined) => Promise<void>;
+  /** Until no cache may repeat a page of before then. Returns false if none may any more. */
+  readonly outlastCaches: () => Promise<boolean>;
+}
 
 const CONFIRMATIONS = 2;
 
@@ -58,14 +69,16 @@ const dataChanges = (
 export async function confirmFindings(run: RunContext, baseline: Baseline | undefined): Promise<Finding[]> {
   const { client, knowledge, ledger } = run;
   let settledSinceMs = -Infinity;
-  /** Waits until every replica must show what was shown before this answer; later items then do not count. */
-  const settle: Settle = async (exchange) => {
+  let newestMs = 0;
+  const settle: Waits['settle'] = async (exchange) => {
     // It may have come while another finding was confirmed.
     if (exchange && endedAtMs(exchange) < settledSinceMs) return;
     settledSinceMs = Date.now();
     knowledge.knownBefore = client.requests + 1;
-    await untilReplicasShow(run, Math.max(0, ...[...knowledge.newAtMs.values()].flat()));
+    newestMs = Math.max(0, ...[...knowledge.newAtMs.values()].flat());
+    await untilReplicasShow(run, newestMs);
   };
+  const outlastCaches = (): Promise<boolean> => untilReplicasShow(run, newestMs, LONGEST_CACHED_MS);
   for (const name of clientsInDoubt(run)) await correctTenant(run, name);
   await learnRawPlus(run);
   const kept: Finding[] = [];
@@ -81,7 +94,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     ledger.unconfirmed.find(({ id }) => id === '2.3-id-stable') ?? ledger.unconfirmed[0];
   // A dropped finding may be followed by a spare.
   for (let finding = next(); finding; finding = next()) {
-    const confirmed = await confirm(finding, run, settle);
+    const confirmed = await confirm(finding, run, { settle, outlastCaches });
     const reduced = confirmed && (await withMinimalCombination(confirmed, baseline, sendOnce));
     ledger.settle(finding, reduced);
     if (reduced) kept.push(reduced);
@@ -117,7 +130,11 @@ const keyOf = (request: RequestOut | undefined): string =>
   JSON.stringify(request && [request.method, request.url, request.headers, request.authorization]);
 
 /** The finding with its confirmation count; undefined if it was not confirmed. */
-async function confirm(finding: Finding, run: RunContext, settle: Settle): Promise<Finding | undefined> {
+async function confirm(
+  finding: Finding,
+  run: RunContext,
+  { settle, outlastCaches }: Waits,
+): Promise<Finding | undefined> {
   const { exchange, judge, again, needsAgain } = finding;
   // It was sent twice, and each repetition takes two timeouts, of which a run has few.
   if (exchange && isHang(exchange)) return { ...finding, confirmed: '2 of 2' };
@@ -149,6 +166,8 @@ async function confirm(finding: Finding, run: RunContext, settle: Settle): Promi
       seen++;
       latest = mismatch.exchange ?? latest;
     }
+    // Only what outlasts replicas is worth a longer wait: a cache may have repeated a page of before an arrival.
+    if (seen === sent && maySettle && (await outlastCaches()) && !(await ask())) return undefined;
     if (seen === 1 && (needsAgain || (maySettle && (isEarly(exchange, run) || dataChanges(exchange, run)))))
       return undefined;
     // A 5xx that did not recur is reported as a server failure, not as a wrong answer to this request.

@@ -29,15 +29,18 @@ export interface RunContext {
   requestTo(url: string, by?: Sender): RequestOut;
 }
 
-/** How much later than another replica one may show a change, and a cache of ten seconds too. */
-export const LONGEST_LAG_MS = 11_000;
+/** How much later than another replica one may show a change. */
+export const LONGEST_LAG_MS = 5_000;
+/** How long a page may be repeated by a cache of ten seconds in front. */
+export const LONGEST_CACHED_MS = 11_000;
 
 /** Waits until every replica must show what one of them showed at that time. Returns false if they must already. */
 export async function untilReplicasShow(
   run: Pick<RunContext, 'clock' | 'pollingMs'>,
   shownAtMs: number,
+  lagMs = LONGEST_LAG_MS,
 ): Promise<boolean> {
-  const leftMs = shownAtMs + run.pollingMs(LONGEST_LAG_MS) - run.clock.now();
+  const leftMs = shownAtMs + run.pollingMs(lagMs) - run.clock.now();
   if (leftMs > 0) await run.clock.sleep(leftMs);
   return leftMs > 0;
 }
