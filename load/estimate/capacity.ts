@@ -186,7 +186,7 @@ export class Search {
     this.#load += seconds;
     this.#samples = run.samples;
     // An overloaded generator only adds latency, so a step that holds counts in spite of it.
-    const step: Step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
+    const step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
     this.#steps.push(step);
     if (!step.void) this.#paces.push(...pacesOf(run.samples, offered, this.#steps[0]!.p50Ms));
     this.#settings.tell?.(`${Math.round(this.#seconds)} of at most ${this.#settings.maxSeconds} s of load`);

@@ -41,10 +41,32 @@ export const LATE_SHARE = 0.01;
 
 export type Slo = Readonly<Record<'p99Ms' | 'errorRate', number>>;
 
-export type Step = Readonly<ReturnType<typeof judgeStep>> & {
+export interface Step {
+  /** Scheduled and answered requests per second. */
+  readonly offered: number;
+  readonly achieved: number;
+  readonly seconds: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Shares of the requests: failed in any way, and answered with 429. */
+  readonly errorRate: number;
+  readonly limitedRate: number;
+  /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
+  readonly held: boolean;
+  readonly verdict: Verdict;
+  /** Answers after the warm-up; of these, late or failed; of these, failed. */
+  readonly counted: number;
+  readonly late: number;
+  readonly failures: number;
+  /** Whether latency kept growing during the step. */
+  readonly growing: boolean;
   /** Why the generator or its machine, not the target, may have caused the result. */
   readonly void?: string | undefined;
-};
+  /** Answers per second with a growing queue; absent if the target kept up. */
+  readonly saturatedAt?: number | undefined;
+  /** Answers per second other than 429. */
+  readonly accepted: number;
+}
 
 /** Also a redirect, such as to the login page of a gateway: a page is answered with 200 (section 4.2). */
 export const failed = (status: number): boolean => status !== 200;
@@ -68,8 +90,8 @@ function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
 
 const latenciesOf = (samples: readonly Sample[]): number[] => ascending(samples.map((one) => one.latencyMs));
 
-/** Computes the statistics of a step and judges it against the SLO; rates are per second. */
-export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo) {
+/** Computes the statistics of a step and judges it against the SLO. */
+export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
   const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * STEP.warmUp);
   const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
@@ -80,24 +102,21 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
   const growing = isGrowing(counted, slo);
   const verdict = verdictOf(late, failures, counted.length, slo);
   return {
-    ...{ offered, achieved: (samples.length * 1000) / lastMs, seconds },
-    ...{ p50Ms: quantile(sorted, 0.5), p99Ms },
-    /** Shares of the requests: failed in any way, and answered with 429. */
+    offered,
+    achieved: (samples.length * 1000) / lastMs,
+    seconds,
+    p50Ms: quantile(sorted, 0.5),
+    p99Ms,
     errorRate,
     limitedRate: counted.filter((one) => one.status === 429).length / Math.max(1, counted.length),
-    /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
     held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
     // With a growing queue, a longer step would have broken the SLO.
-    verdict: verdict === 'holds' && growing ? ('undecided' as const) : verdict,
-    /** Whether latency kept growing during the step. */
+    verdict: verdict === 'holds' && growing ? 'undecided' : verdict,
     growing,
-    /** Answers after the warm-up; of these, late or failed; of these, failed. */
     counted: counted.length,
     late,
     failures,
-    /** Answers per second with a growing queue; absent if the target kept up. */
     saturatedAt: saturation(samples, seconds),
-    /** Answers per second other than 429. */
     accepted: (samples.filter((one) => one.status !== 429 && one.status !== 0).length * 1000) / lastMs,
   };
 }
