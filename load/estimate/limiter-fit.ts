@@ -11,8 +11,10 @@ import { rounded } from './numbers.ts';
 import { quotaOf } from './quota.ts';
 import type { Sample } from './step.ts';
 
-/** Shares of the answers that may contradict a kind: of those that it is fitted to, and of the later ones. */
-const [UNEXPLAINED, UNPREDICTED] = [0.01, 0.02];
+/** Share of the answers that a kind is fitted to, which may contradict it. */
+const UNEXPLAINED = 0.01;
+/** Share of the later answers, which may contradict it. */
+const UNPREDICTED = 0.02;
 
 /** Least counts, as fewer answers are chance: rejections in a burst, admissions for a rate, waits that are too short. */
 const [LEAST_REFUSED, LEAST_ADMITTED, LEAST_SHORT_WAITS] = [4, 20, 3];

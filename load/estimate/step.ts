@@ -137,8 +137,10 @@ export function saturation(samples: readonly Sample[], seconds: number): number 
 /** The rate at which a queue was served for a while, and the length of that queue. */
 export type Pace = ReturnType<typeof pacesOf>[number];
 
-/** Answers of one pace, so that it varies little by chance; and requests in flight, in addition to twice the usual number. */
-const [PACED, LEAST_QUEUE] = [500, 20];
+/** Answers of one pace, so that it varies little by chance. */
+const PACED = 500;
+/** Requests in flight that make a queue, in addition to twice the usual number. */
+const LEAST_QUEUE = 20;
 
 /** The paces of a step while requests arrived and waited, if few failed; idleMs: the latency of requests that do not wait. */
 export function pacesOf(samples: readonly Sample[], offered: number, idleMs: number) {
