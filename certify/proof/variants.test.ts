@@ -31,7 +31,7 @@ const proofs = Object.entries(GROUPS).flatMap(([name, variants], row) =>
 const REAL = 4;
 
 // The longest ones first, so that short ones fill what they leave.
-for (const [row, variant] of [...LIVE, ...ALONE].entries()) {
+for (const [row, variant] of [...ALONE, ...LIVE].entries()) {
   for (const [at, mode] of MODES.entries()) {
     const tier = ALONE.includes(variant) ? FULL : byTurns('alone', TURNS, row + at * (TURNS / 2));
     test(`${variant.name}, ${mode}`, tier, async ({ small }) => {

@@ -218,6 +218,10 @@ const hugeTie = (count: number): ServerOptions =>
   });
 
 export const LIVE: readonly Variant[] = [
+  live(
+    'a retention period deletes the oldest screening every 200 ms, 0.8 s later on one of two replicas',
+    retaining(),
+  ),
   live('a screening of the present moment arrives every 150 ms', withAdded(arrivals(150, justNow))),
   ...[1, 4, 30].map((s) =>
     live(`a screening of the present moment arrives every ${s} s`, withAdded(arrivals(s * 1_000, justNow))),
@@ -233,10 +237,6 @@ export const LIVE: readonly Variant[] = [
   live('the testTimes of thirty screenings are corrected once', correcting()),
   live('thirty screenings are deleted, and stored 0.7 s later with other testTimes', correcting(700)),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
-  live(
-    'a retention period deletes the oldest screening every 200 ms, 0.8 s later on one of two replicas',
-    retaining(),
-  ),
   live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   {
