@@ -69,6 +69,13 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
 // -- the token endpoint -------------------------------------------------------------------------------
 
 export const tokenEndpoint = {
+  'the plainest token request is not served': {
+    why: 'No client gets a token. authUrl is the address of something else, a gateway asks for a key of its own, the client is not registered, or the endpoint fails.',
+    fix: 'Send the curl line of the failure; compare authUrl, client_id and secret with the configuration, and look for the request id in the endpoint’s log.',
+    right: `200 {"access_token": "<jwt>", "token_type": "Bearer", "expires_in": 3600, "scope": "screenings.read"}`,
+    breaks: '4.1-success 7.2-no-unprovoked-5xx 7.1-body',
+    when: /^got: the token endpoint answered #|^the same answer breaks 4\.1-success$/m,
+  },
   'a member of the token response has another name, type or value': {
     why: 'access_token, token_type, scope or the status differ from what OAuth clients read, or a member is there that should not be (refresh_token). Names in the house style (camel case), a generic login endpoint on a new path, an identity provider’s defaults.',
     fix: 'Answer with the four members by their names, status 200.',
