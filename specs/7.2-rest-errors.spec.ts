@@ -93,9 +93,6 @@ const SPELLINGS = {
   '%2B5': 5n,
   '1e1': 10n,
   '%2010': 10n,
-  '0x10': 16n,
-  '0b1010': 10n,
-  '0o12': 10n,
   '010': 10n, // 8 if a leading zero means octal
   '10%0A': 10n,
   '1_0': 10n, // Python syntax
@@ -203,7 +200,10 @@ const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
 /** Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it. */
-const NO_INTEGERS = ['abc', '10abc', '1,000', '10-1', 'null', 'undefined', 'NaN', 'true', 'all'];
+const NO_INTEGERS = [
+  ...['abc', '10abc', '0x10', '0b1010', '0o12', '1,000', '10-1'],
+  ...['null', 'undefined', 'NaN', 'true', 'all'],
+];
 
 /** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
 const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);

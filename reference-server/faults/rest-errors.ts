@@ -129,6 +129,10 @@ export const restErrors: readonly Fault[] = [
       text.replace(/^(\d+)-(\d+)$/, (_, one: string, other: string) => String(BigInt(one) - BigInt(other))),
     ),
     'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
+    'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': reading(
+      ['pageSize', 'from_id'],
+      (text) => (/^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : text),
+    ),
     'one line of an integer is enough': reading(
       ['pageSize', 'from_id'],
       (text) => /^\d+$/m.exec(text)?.[0] ?? text,

@@ -224,9 +224,6 @@ export const stacks: Groups = {
           if (!form.has(name) && form.has(`${name}[]`)) form.set(name, form.get(`${name}[]`)!);
       }),
     ),
-    'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': readAs('pageSize|from_id', (text) =>
-      /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : undefined,
-    ),
     'the scheme DPoP is 401 without a body': intercepting(
       () => withoutBody(401, [['www-authenticate', 'DPoP algs="RS256 ES256"']]),
       ({ headers }) => headers['authorization']?.startsWith('DPoP ') === true,
