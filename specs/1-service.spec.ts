@@ -146,7 +146,8 @@ test(
       // Frameworks route it as if it had the method of the header.
       ['POST', item, undefined, { 'x-http-method-override': 'DELETE' }],
       ['DELETE', item],
-      // With a window: some servers require one, and delete what it selects.
+      ['DELETE', collection],
+      // Some servers require a window, and delete what it selects.
       ['DELETE', kit.request(tenantId, query, { kind: 'none' }).url],
     ];
     let latest = await takeSnapshot(kit, query, 'scratch');
