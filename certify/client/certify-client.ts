@@ -180,7 +180,7 @@ function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; 
   const parts = [
     `No MUST was broken in ${shown} situations.`,
     ...(warned ? [`Warnings: ${warned}.`] : []),
-    ...(left ? [`Not shown: ${left}.`] : []),
+    ...(left ? [`Untested: ${left}.`] : []),
   ];
   return { verdict: 'conformant', summary: parts.join(' ') };
 }

@@ -105,7 +105,7 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   io.output.write(
     recording
       ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent\n`
-      : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}\n`,
+      : `certifying ${[...new Set([target.name, target.baseUrl])].join(' at ')}, seed ${seed}\n`,
   );
   const redactor = createRedactor(secretsOf(target));
   const progress = showProgress(io.output, redactor.redact);

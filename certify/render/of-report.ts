@@ -62,10 +62,10 @@ function facts(report: Report): readonly Fact[] {
     { label: 'token endpoint', text: target.authUrl, only: ['html', 'summary', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
-    { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} planned executed` },
+    { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} executed` },
     { label: 'reach', text: reachText(report) },
     { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'summary'] },
-    { label: 'cases by law', text: numbersText(ran.laws), only: ['summary'] },
+    { label: 'cases by property', text: numbersText(ran.laws), only: ['summary'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }
@@ -101,7 +101,7 @@ function tables(report: Report): readonly Table[] {
       ]),
     },
     numbers('Seen in the run', ran.seen),
-    numbers('Cases by law', ran.laws),
+    numbers('Cases by property', ran.laws),
     {
       title: 'Levels of factors, alone or in pairs, in which rules were not tested',
       head: ['Levels', 'Rules'],
@@ -216,7 +216,7 @@ function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonl
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
 function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Failure, index = 0) {
   const { request, response, picture, counterexample, count = 1 } = failure;
-  const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
+  const confirmed = [failure.confirmed, count > 1 ? `one of ${number(count)} such findings` : ''];
   return withoutEmpty([
     { label: 'sent', texts: [request], kind: 'exchange' },
     ...messageLines(failure),
@@ -226,7 +226,7 @@ function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Fa
     words('only', (failure.only ?? []).join(', ')),
     words('case', ...scriptLines(counterexample ?? {})),
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
-    words('seen', seen.filter(Boolean).join(', ')),
+    words('confirmed', confirmed.filter(Boolean).join('; ')),
     ...(index === 0 ? [words('look at', ...lookAt), commands('replay', replayCommand(report, id))] : []),
     commands('curl', failure.curl),
     commands('walk', String(counterexample?.['walk'] ?? '')),
@@ -250,7 +250,7 @@ function causeOf(
   const lines = withoutEmpty([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
-    words('seen', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
+    words('confirmed', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
     words('also breaks', findings.slice(1).join(' ')),
     words('probably', likest ? `“${likest.name}”` : ''),
     words('or', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
