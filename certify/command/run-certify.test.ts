@@ -10,7 +10,7 @@ import { tokenAnswers, withHeader } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
 import { parseOptions } from './options.ts';
 import { resultOf } from '../proof/faults.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import type { Report } from '../report/report.ts';
 import { run } from './run-certify.ts';
 

@@ -22,7 +22,7 @@ import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options
 import { showProgress } from './progress.ts';
 import { startForCertificate } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import { end, writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';

@@ -10,7 +10,14 @@ import { instant } from '../../engine/data/instant.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report/report.ts';
-import { changesText, classesText, replayCommand, resultsOf, selected, selectionText } from './of-report.ts';
+import {
+  changesText,
+  classesText,
+  replayCommand,
+  resultsOf,
+  selected,
+  selectionText,
+} from './service-results.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { clip, visible } from './markup.ts';
