@@ -223,7 +223,7 @@ function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Fa
     { label: 'answer', texts: [response], kind: 'exchange' },
     { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
     words('logged as', failure.requestId ?? ''),
-    words('only', (failure.only ?? []).join(', ')),
+    words('fails', (failure.only ?? []).join(', ')),
     words('case', ...scriptLines(counterexample ?? {})),
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
     words('confirmed', confirmed.filter(Boolean).join('; ')),
