@@ -65,7 +65,7 @@ function facts(report: Report): readonly Fact[] {
     { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} executed` },
     { label: 'reach', text: reachText(report) },
     { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'summary'] },
-    { label: 'cases by property', text: numbersText(ran.laws), only: ['summary'] },
+    { label: 'cases by property', text: casesText(ran.laws), only: ['summary'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }
@@ -176,11 +176,17 @@ export function changesText({ changes, knownFailures = [] }: Report): readonly E
 const nameInWords = (name: string): string =>
   name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** Counters in words: `pages 971, longest walk pages 350`. */
+/** Counters in words: `pages 1,971; longest walk pages 350`. */
 const numbersText = (values: Readonly<Record<string, number>>): string =>
   Object.entries(values)
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
-    .join(', ');
+    .join('; ');
+
+/** Titles of properties contain commas: `10 × two page sizes …`. */
+const casesText = (cases: Readonly<Record<string, number>>): string =>
+  Object.entries(cases)
+    .map(([title, count]) => `${number(count)} × ${title}`)
+    .join('; ');
 
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
