@@ -225,9 +225,7 @@ function summaryOf(
   const first = selected.find((result) => result.status === 'untested' && isRequired(result, facts));
   const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
   const nothing = selected.every(({ status }) => status === 'untested');
-  const found = nothing
-    ? 'Nothing could be tested'
-    : 'What could be tested holds, but not everything could be';
+  const found = nothing ? 'Nothing could be tested' : 'Nothing failed, but not everything could be tested';
   return `${found}: ${why ?? 'see the untested requirements'}.`;
 }
 

@@ -13,7 +13,7 @@ const at = calledFrom('keys');
 const parser = command(
   'keys',
   'Makes a key pair: private.jwk signs certificates and stays secret, public.jwk verifies them.',
-).option('--directory <dir>', 'folder of the keys', '.');
+).option('--directory <dir>', 'directory of the keys', '.');
 
 await runCommand('keys', async () => {
   const flags = parseCommand<{ directory: string }>(parser, process.argv.slice(2));

@@ -4,7 +4,7 @@ import { command, parseCommand, runCommand } from '../engine/command-line.ts';
 import { readText } from '../engine/files.ts';
 import { calledFrom } from '../engine/package.ts';
 import { visible } from './render/markup.ts';
-import { classesText } from './render/of-report.ts';
+import { classesText } from './render/service-results.ts';
 import { NotVerified, readKey, verify } from './report/certificate.ts';
 
 const at = calledFrom('verify');

@@ -75,14 +75,14 @@ export async function prepareDirectory(directory: string, flag = '--report-dir')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new UsageError(
-      `the report can't be written to ${directory} (${code ?? message}); name another folder with ${flag}`,
+      `the report can't be written to ${directory} (${code ?? message}); name another directory with ${flag}`,
     );
   }
 }
 
 export async function prepareFile(path: string, flag: string): Promise<void> {
   const there = await stat(path).catch(() => undefined);
-  if (there?.isDirectory()) throw new UsageError(`${flag}: ${path} is a folder; name a file`);
+  if (there?.isDirectory()) throw new UsageError(`${flag}: ${path} is a directory; name a file`);
   await prepareDirectory(dirname(path), flag);
 }
 

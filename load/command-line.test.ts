@@ -21,7 +21,7 @@ for (const [line, words] of [
   ['capacity --start-rate 50 --max-rate 10', /--start-rate 50 exceeds --max-rate 10/],
   ['plan --from x', /required option '--tenants <n>' not specified/],
   ['merge nowhere.json', /nowhere.json: cannot be read/],
-  ['accuracy unicorns', /unicorns is no such family: queues, sharing/],
+  ['accuracy unicorns', /no family "unicorns"; the families are queues, sharing/],
   ['bench --report-dir package.json', /can't be written to package.json .*--report-dir/],
   ['bench nope', /Allowed choices are service, certify/],
 ] as const)

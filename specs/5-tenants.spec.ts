@@ -133,7 +133,7 @@ test(
 
 /** Only the own tenantId may be served; rejections with 400, 403 and 404 are all allowed. */
 test(
-  'forbidden: a path that is nearly the own tenantId',
+  'no page at a path that is nearly the own tenantId',
   about('5-forbidden-unknown', { needs: 'page' }),
   async ({ kit }) => {
     const own = (await kit.tenantOf()).toLowerCase();

@@ -163,18 +163,24 @@ async function areDeleted(kit: Kit, page: Exchange, lost: readonly OracleItem[])
 
 // -- the probes ----------------------------------------------------------------------------------
 
-/** A page, its `next` and the one after, a token, and requests that must be rejected: all are right before the fault. */
 async function probesOf(kit: Kit): Promise<Probe[]> {
+  const page = await distinctRequests(kit);
+  return [...(await servedProbes(kit, page)), ...(await rejectedProbes(kit, page))];
+}
+
+/** The expectation after the fault. */
+const heals = (kit: Kit, what: string): string =>
+  `${what} within ${kit.pollingMs(LAG_MS) / 1000} s of the end of the fault`;
+
+/** A page, its `next` and the one after, pages of other sizes and of the second tenant, and tokens. */
+async function servedProbes(kit: Kit, page: () => RequestOut): Promise<Probe[]> {
   const id = '7.2-server-error';
-  const seconds = kit.pollingMs(LAG_MS) / 1000;
   const fails = '5xx with internal_error or service_unavailable while the fault is on';
-  const heals = (what: string): string => `${what} within ${seconds} s of the end of the fault`;
   const isFailure = (exchange: Exchange): boolean =>
     exchange.status >= 500 &&
     codesOf(exchange, kit.target.errorCodePointer).some((code) =>
       ['internal_error', 'service_unavailable'].includes(code),
     );
-  const page = await distinctRequests(kit);
   const first = await kit.client.send(page());
   const traversal: [string, Exchange][] = [];
   for (const name of ['a next of before', 'a page in the middle of a traversal']) {
@@ -182,23 +188,16 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
     if (nextUrl === undefined || !isTrusted(nextUrl, kit.target)) break;
     traversal.push([name, await kit.follow(nextUrl)]);
   }
-  const { secondTenant, notOnboarded } = kit.target.clients;
-  const other = secondTenant && (await kit.tenantOf('secondTenant'));
-  const gone = notOnboarded && (await kit.tenantOf('notOnboarded').catch(() => undefined));
-  const own = await kit.tenantOf();
-  const expired = await unlessUntested(expiredBearer(kit));
-  const { search } = new URL(page().url);
-  const others = await otherPages(kit, search);
+  const others = await otherPages(kit, new URL(page().url).search);
   /** During the fault, and after it. */
   const [early, minted]: [Issued, Issued] = [{}, {}];
-  const altered = bearerOf(withAlteredSignature(partsOf((await kit.token()).text)), 'signature altered');
   const page200 = (name: string, before: Exchange, send = (): RequestOut => before.request): Probe => ({
-    ...{ name, id, request: send, duringExpected: fails, afterExpected: heals('200') },
+    ...{ name, id, request: send, duringExpected: fails, afterExpected: heals(kit, '200') },
     during: (exchange, deleted) => (isFailure(exchange) ? 'right' : served(name, before)(exchange, deleted)),
     after: served(name, before),
   });
   const token200 = (name: string, client: ClientName): Probe => ({
-    ...{ name, id, afterExpected: heals('200 with a token') },
+    ...{ name, id, afterExpected: heals(kit, '200 with a token') },
     request: () => kit.client.tokenRequest(kit.client.validForm(client)),
     // The token endpoint may fail or not; a rejection is reported under 4.1-success.
     during: (exchange) => {
@@ -211,7 +210,41 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
     token && !(token.expiresInSeconds! < LASTING_SECONDS)
       ? { ...request, authorization: tokenHeader(token, `issued ${when} the fault`) }
       : request;
-  // The fault may affect the store of permissions. Without a request: what the target file does not supply.
+  return [
+    {
+      ...page200('a page', first, page),
+      during: (exchange, deleted) =>
+        isFailure(exchange)
+          ? 'right'
+          : (endsTraversal('a page', exchange, first, deleted) ??
+            (isSamePage(exchange, first) || deleted.size > 0 ? 'as before' : 'not yet')),
+    },
+    ...traversal.map(([name, before]) => page200(name, before)),
+    token200('a token request', 'primary'),
+    ...(kit.target.clients.secondTenant
+      ? [token200("the second tenant's token request", 'secondTenant')]
+      : []),
+    ...others.map(([name, before]) =>
+      page200(name, before, () =>
+        before.request.authorization === PRIMARY
+          ? withToken(before.request, minted.primary, 'after')
+          : before.request,
+      ),
+    ),
+    page200('a page with a token of the outage', first, () => withToken(page(), early.primary, 'during')),
+  ];
+}
+
+/** Requests that must be rejected, with the fault too: it may affect the store of permissions. */
+async function rejectedProbes(kit: Kit, page: () => RequestOut): Promise<Probe[]> {
+  const { secondTenant, notOnboarded } = kit.target.clients;
+  const other = secondTenant && (await kit.tenantOf('secondTenant'));
+  const gone = notOnboarded && (await kit.tenantOf('notOnboarded').catch(() => undefined));
+  const own = await kit.tenantOf();
+  const expired = await unlessUntested(expiredBearer(kit));
+  const altered = bearerOf(withAlteredSignature(partsOf((await kit.token()).text)), 'signature altered');
+  const { search } = new URL(page().url);
+  // Without a request: what the target file does not supply.
   const refused: readonly (readonly [RequirementId, string, (() => RequestOut) | undefined | ''])[] = [
     ['5-missing', 'a request without a token: 401', () => ({ ...page(), authorization: { kind: 'none' } })],
     ['5-tampered', 'a request with an altered token: 401', () => ({ ...page(), authorization: altered })],
@@ -243,34 +276,13 @@ async function probesOf(kit: Kit): Promise<Probe[]> {
         kit.client.tokenRequest(replaced(kit.client.validForm('primary'), 'client_secret', 'not-the-secret')),
     ],
   ];
-  return [
-    {
-      ...page200('a page', first, page),
-      during: (exchange, deleted) =>
-        isFailure(exchange)
-          ? 'right'
-          : (endsTraversal('a page', exchange, first, deleted) ??
-            (isSamePage(exchange, first) || deleted.size > 0 ? 'as before' : 'not yet')),
-    },
-    ...traversal.map(([name, before]) => page200(name, before)),
-    token200('a token request', 'primary'),
-    ...(secondTenant ? [token200("the second tenant's token request", 'secondTenant')] : []),
-    ...others.map(([name, before]) =>
-      page200(name, before, () =>
-        before.request.authorization === PRIMARY
-          ? withToken(before.request, minted.primary, 'after')
-          : before.request,
-      ),
-    ),
-    page200('a page with a token of the outage', first, () => withToken(page(), early.primary, 'during')),
-    ...refused.flatMap(([id, name, request]): Probe[] => {
-      if (!request) return [];
-      const during = (exchange: Exchange): Verdict =>
-        exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
-      const after = (exchange: Exchange): Verdict => (exchange.status >= 500 ? 'not yet' : during(exchange));
-      return [{ name, id, request, during, after, afterExpected: heals('no 5xx') }];
-    }),
-  ];
+  return refused.flatMap(([id, name, request]): Probe[] => {
+    if (!request) return [];
+    const during = (exchange: Exchange): Verdict =>
+      exchange.status === 200 ? differs(name, sayRefusal(exchange)) : 'right';
+    const after = (exchange: Exchange): Verdict => (exchange.status >= 500 ? 'not yet' : during(exchange));
+    return [{ name, id, request, during, after, afterExpected: heals(kit, 'no 5xx') }];
+  });
 }
 
 const isSamePage = (a: Exchange, b: Exchange): boolean => {

@@ -4,32 +4,22 @@
  */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
-import { formEncode } from '../engine/client/transport.ts';
-import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
-import { mapConcurrently } from '../engine/client/concurrency.ts';
+import { refusedWith } from '../engine/checks/errors.ts';
+import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { refusal, refusals, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
 import {
-  failureAfter,
-  oddQueries,
-  sendOddHeaders,
-  tokenRequestOf,
   sendQuery,
   encoded,
   isClientError,
   isSuspicious,
   rawQuery,
-  unlessTokensHang,
-  UNSTORABLE,
 } from '../engine/run/rules/raw-request.ts';
-import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import type { RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
 import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
-import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { unlessUntested } from '../engine/errors.ts';
 import { EQUAL_TIMES, MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
 
 /**
@@ -259,142 +249,5 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Outside of the 16 bits that some databases store. */
-const ASTRAL = '%F0%9F%98%80';
-
-/** Token requests with one parameter that databases reject as text: NUL, octets that are not UTF-8, astral characters. */
-const oddForms = (kit: Kit, odd: string, values: readonly string[]): string[] =>
-  values.map((value) =>
-    kit.client
-      .validForm('primary')
-      .map(([name, usual]) => `${name}=${name === odd ? value : encodeURIComponent(usual)}`)
-      .join('&'),
-  );
-
-/** Sends the body unchanged, whatever it contains. Without `type` it is a form; an empty `type` is left out. */
-function sendForm(kit: Kit, body: string, type?: string): Promise<Exchange> {
-  const { headers: usual, ...request } = tokenRequestOf(kit, body);
-  const { 'content-type': _, ...untyped } = usual;
-  const headers = type === undefined ? usual : type === '' ? untyped : { ...usual, 'content-type': type };
-  return kit.send({ ...request, headers, suspicious: isSuspicious(body) });
-}
-
 for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, check), ({ kit }) => check.run(kit));
-
-test(
-  'no 5xx: malformed queries, paths and headers',
-  about('7.2-no-unprovoked-5xx', { needs: 'page' }),
-  async ({ kit }) => {
-    const tenantId = await kit.tenantOf();
-    // An empty page may hide a failure.
-    const { from, to } = (await unlessUntested(sampleDataOf(kit)))?.window ?? SOME_WINDOW;
-    const queries = oddQueries({ from, to });
-    await mapConcurrently(queries, async (query) => {
-      const said = sayRefusal(await sendQuery(kit, query, { suspicious: isSuspicious(query) })).slice(0, 3);
-      if (query.includes('pageSize=10&pageSize=20')) kit.ledger.observe('repeated-parameter', said);
-      if (query.includes('unknown=x')) kit.ledger.observe('unknown-parameter', said);
-      if (query.includes(':60Z')) kit.ledger.observe('leap-second', said);
-    });
-    const valid = kit.request(tenantId, { from, to, pageSize: 1 });
-    const sent = (request: RequestOut) => async (): Promise<unknown> =>
-      kit.send({ ...request, offPath: true });
-    const onPath = (path: string): RequestOut => ({
-      ...valid,
-      url: valid.url.replace(tenantId, path),
-      suspicious: isSuspicious(path),
-    });
-    const header = {
-      kind: 'header',
-      value: `Bearer \u00e9${'x'.repeat(4_000)}`,
-      label: 'Bearer éx…',
-      shell: "Bearer $(printf '\\351'; head -c 4000 /dev/zero | tr '\\0' x)",
-    } as const;
-    const asks = [
-      async () =>
-        kit.ledger.observe(
-          'path-not-a-uuid',
-          sayRefusal(await kit.send({ ...onPath('not-a-uuid'), offPath: true })),
-        ),
-      ...['%00', '%zz', `${tenantId}%2F..`, 'x'.repeat(1_000)].map((odd) => sent(onPath(odd))),
-      ...['text/html', 'application/xml;q=0.9', 'nothing'].map((accept) =>
-        sent({ ...valid, headers: { ...valid.headers, accept } }),
-      ),
-      // A rejection may find no representation that the client accepts.
-      sent({
-        ...valid,
-        url: valid.url.replace(/1$/, '0'),
-        headers: { ...valid.headers, accept: 'text/html' },
-      }),
-      sent({
-        ...valid,
-        authorization: { kind: 'none' },
-        headers: { ...valid.headers, accept: 'text/html' },
-      }),
-      // From a frame or a file: what Spring is told of origins may contradict itself, and this one is no URL.
-      sent({ ...valid, headers: { ...valid.headers, origin: 'null' } }),
-      // As scripts send it: without the headers of usual clients, and with a type of a body that is not there.
-      sent({
-        ...valid,
-        isAnonymous: true,
-        headers: { ...kit.target.headers, 'content-type': 'application/json' },
-      }),
-      // Half of the length that servers usually admit, but some admit less; and a letter that is not ASCII.
-      async () => kit.send({ ...valid, authorization: header, suspicious: true }),
-      async () => sendOddHeaders(kit, valid),
-    ];
-    await mapConcurrently<() => Promise<unknown>, unknown>(asks, (ask) => ask());
-  },
-);
-
-test(
-  'no 5xx: a valid request after one that a store may refuse',
-  about('7.2-no-unprovoked-5xx', { needs: 'page', isSupplement: true }),
-  async ({ kit }) => {
-    for (const odd of UNSTORABLE)
-      await kit.checkAll({ id: '7.2-no-unprovoked-5xx', cause: 'after a refusal', needsAgain: true }, () =>
-        failureAfter(kit, odd),
-      );
-  },
-);
-
-test(
-  'no 5xx: malformed token requests',
-  about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'reads late' }),
-  async ({ kit }) => {
-    unlessTokensHang(kit);
-    // The first one is longer than a usual column, too.
-    const odd = [`${ASTRAL}%22%27%5C${'x'.repeat(255)}`, 'a%00b', '%ff%fe', '%ED%A0%80'];
-    const scopes = oddForms(kit, 'scope', odd);
-    // Sent as a body, so that no observer expects the errors of section 7.1: a filter may reject the odd header first.
-    const long = tokenRequestOf(kit, `grant_type=${'x'.repeat(6_000)}`);
-    // Basic, which many servers decode too (RFC 6749, 2.3.1): no Base64; where a decoder skips what is none, no UTF-8.
-    await kit.send({ ...long, headers: { ...long.headers, authorization: 'Basic %/w==' } });
-    // Without a colon, beside a form that a server may check first.
-    const valid = tokenRequestOf(kit, formEncode(kit.client.validForm('primary')));
-    await kit.send({ ...valid, headers: { ...valid.headers, authorization: 'Basic YWJj' } });
-    // Names that JavaScript objects have already.
-    const names = '__proto__=x&constructor[prototype]=y&';
-    await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
-    await sendForm(kit, '', '');
-    for (const body of ['null', '{]']) await sendForm(kit, body, 'application/json');
-    const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
-    const refused = tokenRequestOf(kit, formEncode(password));
-    await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });
-    await sendOddHeaders(kit, valid);
-    // Some servers end earlier tokens.
-    await kit.client.mint();
-  },
-);
-
-test(
-  'no 5xx: a client_id that is not text',
-  about('7.2-no-unprovoked-5xx', { needs: 'token', access: 'guesses', isSupplement: true }),
-  async ({ kit }) => {
-    unlessTokensHang(kit);
-    for (const body of oddForms(kit, 'client_id', ['a%00b', '%ff%fe', `${ASTRAL}%22%27%5C`])) {
-      await sendForm(kit, body);
-      await kit.client.mint();
-    }
-  },
-);

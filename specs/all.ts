@@ -9,6 +9,7 @@ import './4.1-token-request.spec.ts';
 import './1-service.spec.ts';
 import './5-combinations.spec.ts';
 import './7.2-rest-errors.spec.ts';
+import './7.2-no-5xx.spec.ts';
 import './4.2-valid-windows.spec.ts';
 import './4.2-combinations.spec.ts';
 import './2.3-screening.spec.ts';

@@ -38,7 +38,7 @@ const parser = command(
     wholeNumber(1, 65_535),
   )
   .option('--name <text>', 'name of the client in the report (default: the command)')
-  .option('--report-dir <dir>', 'folder of the report', 'reports')
+  .option('--report-dir <dir>', 'directory of the report', 'reports')
   .option('--only <situations>', 'names of situations, separated by commas', selection)
   .option('--concurrency <number>', 'concurrency limit of situations', wholeNumber(1, 16), 4)
   .option('--timeout <seconds>', 'how long a client may make no progress', wholeNumber(1, 3600), 90)

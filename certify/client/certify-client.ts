@@ -169,7 +169,7 @@ function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; 
   const names = (status: SituationResult['status']): string =>
     situations.flatMap((one) => (one.status === status ? one.name : [])).join(', ');
   const [failed, warned, left] = [names('fail'), names('warn'), names('untested')];
-  if (failed) return { verdict: 'non-conformant', summary: `It broke a MUST in ${failed}.` };
+  if (failed) return { verdict: 'non-conformant', summary: `The client broke a MUST in ${failed}.` };
   const [first, ...others] = situations.filter(isOpen);
   if (first) {
     const what = `${first.name}${others.length > 0 ? ` and ${others.length} more` : ''}`;
@@ -180,7 +180,7 @@ function verdictOf(situations: readonly SituationResult[]): { verdict: Verdict; 
   const parts = [
     `No MUST was broken in ${shown} situations.`,
     ...(warned ? [`Warnings: ${warned}.`] : []),
-    ...(left ? [`Not shown: ${left}.`] : []),
+    ...(left ? [`Untested: ${left}.`] : []),
   ];
   return { verdict: 'conformant', summary: parts.join(' ') };
 }

@@ -78,7 +78,9 @@ test('says that a tenant without screenings exercises nothing', async ({ small }
   const empty: Target = { ...target, clients: { primary: scratch! } };
   const coreOf = async (one: Target): Promise<string | undefined> =>
     (await checkTarget(one, server)).lines.find((line) => line.startsWith('core '))?.slice(14);
-  expect(await coreOf(empty)).toBe('no screenings found: load some for clients.primary');
+  expect(await coreOf(empty)).toBe(
+    'no screenings found: load some for clients.primary, or name a window that holds some',
+  );
   expect(await coreOf(target)).toBe('would be exercised');
 });
 

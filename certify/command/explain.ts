@@ -51,7 +51,8 @@ export function explain(name: string, columns = 80): string {
   const found = REQUIREMENTS.find((requirement) => requirement.id === name);
   if (!found) {
     const known = [...REQUIREMENTS.map(({ id }) => id), ...MISTAKES.map((one) => one.name)];
-    throw noSuch('--explain', 'requirement and no known mistake', name, known);
+    const list = '--list prints the requirements, and a report names the mistakes';
+    throw noSuch('--explain', 'requirement and no known mistake', name, known, list);
   }
   const tried = [...SPECS, ...PROPERTIES].filter(({ ids }) => ids.includes(found.id));
   return [

@@ -10,7 +10,7 @@ import { tokenAnswers, withHeader } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
 import { parseOptions } from './options.ts';
 import { resultOf } from '../proof/faults.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import type { Report } from '../report/report.ts';
 import { run } from './run-certify.ts';
 
@@ -90,7 +90,7 @@ test('a recording of a run is judged without sending anything and exits with 3',
   const target = await written(server.target());
   const har = join(directory, 'run.har');
   const only = ['--only', '2.4,4.2-r1-zero-width'];
-  await expect(ended('--target', target, '--har', directory, ...only)).rejects.toThrow('is a folder');
+  await expect(ended('--target', target, '--har', directory, ...only)).rejects.toThrow('is a directory');
   expect((await ended('--target', target, '--har', har, ...only)).status).toBe(0);
   for (const more of [[], ['--target', target]]) {
     const { status, output } = await ended('--from-har', har, ...more, ...only);

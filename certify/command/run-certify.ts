@@ -22,7 +22,7 @@ import { isDescribed, kitOptionsOf, replayCommand, SECRET_VARIABLE, type Options
 import { showProgress } from './progress.ts';
 import { startForCertificate } from '../reference.ts';
 import { keep, lastRun } from '../render/history.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import { end, writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
@@ -105,7 +105,7 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   io.output.write(
     recording
       ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent\n`
-      : `certifying ${target.name} at ${target.baseUrl}, seed ${seed}\n`,
+      : `certifying ${[...new Set([target.name, target.baseUrl])].join(' at ')}, seed ${seed}\n`,
   );
   const redactor = createRedactor(secretsOf(target));
   const progress = showProgress(io.output, redactor.redact);

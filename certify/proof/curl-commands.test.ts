@@ -9,7 +9,7 @@ import { answers, both, nextOf, pages, withoutLink } from '../../reference-serve
 import { test } from '../../reference-server/testing.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import { pastable } from '../render/results.ts';
 import { renderingsOf } from '../render/sample.testing.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';

@@ -15,7 +15,7 @@ import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import { renderingsOf } from '../render/sample.testing.ts';
 import type { Report } from '../report/report.ts';
 

@@ -14,7 +14,7 @@ import { certify, selectIds } from '../certify.ts';
 import { entryOf, harText } from '../command/har.ts';
 import { keep } from '../render/history.ts';
 import { showProgress } from '../command/progress.ts';
-import { resultsOf } from '../render/of-report.ts';
+import { resultsOf } from '../render/service-results.ts';
 import { terminal } from '../render/terminal.ts';
 import { writeAtomically } from '../../engine/files.ts';
 import { writeReport } from '../render/write.ts';

@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from '../report/report.ts';
-import { replayCommand, resultsOf } from './of-report.ts';
+import { replayCommand, resultsOf } from './service-results.ts';
 import { counts } from './results.ts';
 import { html } from './html.ts';
 import { hostileReport, sampleReport } from './sample.testing.ts';

@@ -10,7 +10,14 @@ import { instant } from '../../engine/data/instant.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report/report.ts';
-import { changesText, classesText, replayCommand, resultsOf, selected, selectionText } from './of-report.ts';
+import {
+  changesText,
+  classesText,
+  replayCommand,
+  resultsOf,
+  selected,
+  selectionText,
+} from './service-results.ts';
 import { counts, countsText, durationText, sectionTitle, untestedByReason } from './results.ts';
 import { walkLines } from './pictures.ts';
 import { clip, visible } from './markup.ts';
@@ -213,7 +220,7 @@ test('prints a failure as sent, expected, received, look at, replay, curl', () =
   expect(block).toMatch(/^4\.2-to-exclusive {2}MUST {2}An item .* §4\.2\n/);
   const labels = block.split('\n').map((line) => line.slice(2, 12).trim());
   expect(labels.slice(1).filter(Boolean).join(', ')).toBe(
-    'sent, expected, received, answer, seen, look at, replay, curl',
+    'sent, expected, received, answer, confirmed, look at, replay, curl',
   );
   expect(block).toContain('  received    item 4711 at 2026-03-29T01:30:00+01:00 (the same instant)\n');
 });

@@ -149,8 +149,11 @@ export function countsText(results: readonly { readonly status: Status }[]): str
 export const ofStatus = ({ items }: Pick<Results, 'items'>, status: Status): readonly Item[] =>
   items.filter((item) => item.status === status);
 
+/** The sections in the order of the specification. */
 export function sections<T extends { readonly section: string }>(all: readonly T[]) {
-  const names = [...new Set(all.map(({ section }) => section))];
+  const names = [...new Set(all.map(({ section }) => section))].sort((a, b) =>
+    a.localeCompare(b, 'en', { numeric: true }),
+  );
   return names.map((name) => ({
     name,
     title: sectionTitle(name),

@@ -174,7 +174,7 @@ export const renderingsOf = (results: Results): Readonly<Record<'terminal' | For
 export const clientResults = (text = 'my-client'): Results =>
   resultsOfClient({
     verdict: 'non-conformant',
-    summary: 'It broke a MUST in 503-for-ever.',
+    summary: 'The client broke a MUST in 503-for-ever.',
     kit: { name: 'kit', version: '1' },
     client: text,
     startedAt: '2026-03-01T00:00:00.000Z',

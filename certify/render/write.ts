@@ -9,7 +9,7 @@ import type { Report } from '../report/report.ts';
 import { badge } from './badge.ts';
 import { html } from './html.ts';
 import { junit } from './junit.ts';
-import { resultsOf } from './of-report.ts';
+import { resultsOf } from './service-results.ts';
 import type { Files, Format, Results } from './results.ts';
 import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';

@@ -117,6 +117,7 @@ export class Kit implements AsyncDisposable, RunContext {
     };
   }
 
+  /** The answer to any request; the observers judge it, also that of the other methods here. */
   send(request: RequestOut, options?: Pick<SendOptions, 'isExclusive'>): Promise<Exchange> {
     return this.client.send(request, options);
   }
@@ -126,10 +127,12 @@ export class Kit implements AsyncDisposable, RunContext {
     return this.requests.ask(query, options);
   }
 
+  /** The page for a valid query. Throws PreconditionFailed if there is none. */
   page(query: PageQuery, options?: PageOptions): Promise<Exchange> {
     return this.requests.page(query, options);
   }
 
+  /** The answer to a `next`, which is sent unchanged; anything but 200 breaks 4.2-r5-exactly-once. */
   follow(url: string, by?: Sender): Promise<Exchange> {
     return this.requests.follow(url, by);
   }
@@ -166,6 +169,7 @@ export class Kit implements AsyncDisposable, RunContext {
     return mismatch === undefined;
   }
 
+  /** Records a finding of answers that the caller has judged. */
   fail(finding: NewFinding): void {
     this.ledger.add(finding);
   }

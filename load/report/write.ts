@@ -80,7 +80,7 @@ ${result.capacity && capacity(result.capacity)}
 ${plot('Latency by depth', 'pages into the traversal', 'p50, ms', { page: depths })}
 ${plot('Requests admitted', 'seconds', 'answered 200, cumulative', { admitted: admissions })}
 ${plot('Latency over time', 'seconds', 'ms', { p99: overTime('p99Ms'), p50: overTime('p50Ms') }, { logY: true })}
-${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the due moment': byShare }, { logY: true })}
+${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the moment a request was due': byShare }, { logY: true })}
 ${table({
   title: 'By window and page size',
   head: SIZE_COLUMNS,

@@ -46,7 +46,7 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
       seconds,
       latency: { requests: samples.length * run.oneIn, p50Ms: at(0.5), p99Ms: at(0.99) },
       summary: [
-        `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed`,
+        `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed after the warm-up`,
         ...lines,
         ...(ran.lines ?? []),
         ...brokenThresholds(run.summary?.thresholds),

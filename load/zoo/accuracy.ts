@@ -40,7 +40,7 @@ export async function accuracy(
   { servers, seed, all = false }: { servers: number; seed: number; all?: boolean },
 ): Promise<boolean> {
   const unknown = given.find((name) => !(name in ZOO));
-  if (unknown) throw new UsageError(`${unknown} is no such family: ${FAMILIES.join(', ')}`);
+  if (unknown) throw new UsageError(`no family "${unknown}"; the families are ${FAMILIES.join(', ')}`);
   const families = given.length > 0 ? (given as Family[]) : FAMILIES;
   const rows: Row[] = [];
   for (const family of families)

@@ -22,14 +22,14 @@ export function faultByName(name: string): Behaviour {
   const found = all.find((behaviour) => behaviour.name === name);
   if (found) return found;
   const known = all.map((behaviour) => behaviour.name);
-  throw noSuch('--fault', 'fault', name, known, '--list-faults');
+  throw noSuch('--fault', 'fault', name, known, '--list-faults prints all');
 }
 
 /** All names, or those of faults that break a requirement. Throws a UsageError for an unknown one. */
 export function namesOf(id?: string) {
   const ids: readonly string[] = REQUIREMENTS.map((one) => one.id);
   if (id !== undefined && !ids.includes(id))
-    throw noSuch('--list-faults', 'requirement', id, ids, commandLine('certify', '--list'));
+    throw noSuch('--list-faults', 'requirement', id, ids, `${commandLine('certify', '--list')} prints all`);
   return LISTS.map(([heading, all]) => ({
     heading,
     names: all

@@ -270,6 +270,7 @@ const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
   headers['content-length'] !== undefined ||
   headers['transfer-encoding'] !== undefined;
 
+/** Resolves to undefined if the body is too long; rejects if the client closes the connection within it. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_OCTETS) return undefined;
   return new Promise((resolve, reject) => {

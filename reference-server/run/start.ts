@@ -93,7 +93,7 @@ class Disposal implements AsyncDisposable {
   }
 }
 
-/** Cheap enough for every test. Throws an Error that says what failed. */
+/** Starts a server; cheap enough for every test. Throws an Error that says what failed. */
 export async function startServer(
   database: Database,
   provisioned: Provisioned,

@@ -149,7 +149,7 @@ function whyNoExpiredToken(
   const claims = claimsOf(supplied);
   if (!claims) return 'expiredToken is no JWT, so its expiry is unknown';
   const exp = integerOf(member(claims, 'exp'));
-  if (exp === undefined) return 'expiredToken has no exp, so it expires never';
+  if (exp === undefined) return 'expiredToken has no exp, so it never expires';
   if (Number(exp) > clock.nowMs() / 1000 - SKEW_SECONDS) return 'expiredToken has not expired yet';
   const other = otherClaim(claims, current);
   if (other) return `expiredToken has another ${other} than the tokens of clients.primary`;

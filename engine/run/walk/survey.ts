@@ -77,7 +77,7 @@ async function survey(kit: Kit): Promise<SampleData> {
 export const sayNoScreenings = ({ window }: Target): string =>
   window
     ? 'window holds no screenings of clients.primary: name another, or load some there'
-    : 'no screenings found: load some for clients.primary';
+    : 'no screenings found: load some for clients.primary, or name a window that holds some';
 
 type Found = Pick<SampleData, 'items' | 'beyond'> & Partial<Pick<SampleData, 'cutTie'>>;
 

@@ -1,4 +1,7 @@
-/** A wrong member of the target file leaves the run incomplete and is named in the summary; no requirement fails. */
+/**
+ * A wrong member of the target file leaves the run incomplete and is named in the summary; no requirement fails. Nor does
+ * one because of data that arrives, disappears or shows late while a run reads it.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

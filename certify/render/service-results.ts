@@ -62,10 +62,10 @@ function facts(report: Report): readonly Fact[] {
     { label: 'token endpoint', text: target.authUrl, only: ['html', 'summary', 'junit'] },
     { label: 'requests', text: number(report.requests) },
     { label: 'seed', text: String(report.seed) },
-    { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} planned executed` },
+    { label: 'checks', text: `${number(ran.executed)} of ${number(ran.planned)} executed` },
     { label: 'reach', text: reachText(report) },
     { label: 'seen', text: numbersText(ran.seen), only: ['terminal', 'summary'] },
-    { label: 'cases by law', text: numbersText(ran.laws), only: ['summary'] },
+    { label: 'cases by property', text: casesText(ran.laws), only: ['summary'] },
     { label: 'note', text: (report.notes ?? []).join('; ') },
   ];
 }
@@ -101,7 +101,7 @@ function tables(report: Report): readonly Table[] {
       ]),
     },
     numbers('Seen in the run', ran.seen),
-    numbers('Cases by law', ran.laws),
+    numbers('Cases by property', ran.laws),
     {
       title: 'Levels of factors, alone or in pairs, in which rules were not tested',
       head: ['Levels', 'Rules'],
@@ -176,11 +176,17 @@ export function changesText({ changes, knownFailures = [] }: Report): readonly E
 const nameInWords = (name: string): string =>
   name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** Counters in words: `pages 971, longest walk pages 350`. */
+/** Counters in words: `pages 1,971; longest walk pages 350`. */
 const numbersText = (values: Readonly<Record<string, number>>): string =>
   Object.entries(values)
     .map(([name, value]) => `${nameInWords(name)} ${number(value)}`)
-    .join(', ');
+    .join('; ');
+
+/** Titles of properties contain commas: `10 × two page sizes …`. */
+const casesText = (cases: Readonly<Record<string, number>>): string =>
+  Object.entries(cases)
+    .map(([title, count]) => `${number(count)} × ${title}`)
+    .join('; ');
 
 function reachText({ coverage: { deepestWalk, widestWindow, largestFullPage } }: Report): string {
   return [
@@ -216,17 +222,17 @@ function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonl
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
 function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Failure, index = 0) {
   const { request, response, picture, counterexample, count = 1 } = failure;
-  const seen = [failure.confirmed, count > 1 ? `${number(count)} alike` : ''];
+  const confirmed = [failure.confirmed, count > 1 ? `one of ${number(count)} such findings` : ''];
   return withoutEmpty([
     { label: 'sent', texts: [request], kind: 'exchange' },
     ...messageLines(failure),
     { label: 'answer', texts: [response], kind: 'exchange' },
     { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
     words('logged as', failure.requestId ?? ''),
-    words('only', (failure.only ?? []).join(', ')),
+    words('fails', (failure.only ?? []).join(', ')),
     words('case', ...scriptLines(counterexample ?? {})),
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
-    words('seen', seen.filter(Boolean).join(', ')),
+    words('confirmed', confirmed.filter(Boolean).join('; ')),
     ...(index === 0 ? [words('look at', ...lookAt), commands('replay', replayCommand(report, id))] : []),
     commands('curl', failure.curl),
     commands('walk', String(counterexample?.['walk'] ?? '')),
@@ -250,7 +256,7 @@ function causeOf(
   const lines = withoutEmpty([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
     ...(failure && full ? messageLines(failure) : []),
-    words('seen', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
+    words('confirmed', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
     words('also breaks', findings.slice(1).join(' ')),
     words('probably', likest ? `“${likest.name}”` : ''),
     words('or', ...(full ? others.map(({ name }) => `“${name}”`) : [])),
