@@ -267,7 +267,9 @@ test(
     };
     for (const digits of [1, 2, 3, 4, 5, 6]) {
       const at = cutInstant(item.at, digits);
-      await ask(at, shift(at, 1n, digits), digits, containsItem(item));
+      const after = shift(at, 1n, digits);
+      await ask(at, after, digits, containsItem(item));
+      await ask(after, shift(after, 1n, 0), digits, lacksItem(item));
     }
     const second = cutInstant(item.at, 0);
     for (const digits of [1, 3, 6, 9, 12])

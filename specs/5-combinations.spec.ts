@@ -131,6 +131,11 @@ const onPathOf = (request: RequestOut, baseline: Baseline, tenantId: string): Re
   return levelOf('path', pathOf(request, baseline))({ ...request, url }, baseline);
 };
 
+const onPathCase = (tenantId: string, judge: Judge): Case => ({
+  alter: (request, baseline) => onPathOf(request, baseline, tenantId),
+  judge,
+});
+
 /** Adds to the mismatch that the target file may be wrong instead. */
 const unlessOnboarded =
   (judge: Judge): Judge =>
@@ -187,12 +192,15 @@ const RULES: readonly Rule[] = [
   {
     id: '5-forbidden-unknown',
     name: 'forbidden: the path of an unknown tenant, in pairwise combinations',
-    cases: (kit) => [
-      {
-        alter: (request, baseline) => onPathOf(request, baseline, UNKNOWN_TENANT),
-        judge: refused(kit, FORBIDDEN, NOT_FOUND),
-      },
-    ],
+    alike: 2,
+    cases: async (kit) => {
+      const judge = refused(kit, FORBIDDEN, NOT_FOUND);
+      const notOnboarded = await unlessUntested(kit.tenantOf('notOnboarded'));
+      return [
+        onPathCase(UNKNOWN_TENANT, judge),
+        ...(notOnboarded ? [onPathCase(notOnboarded, unlessOnboarded(judge))] : []),
+      ];
+    },
   },
   {
     id: '7.2-not_found',

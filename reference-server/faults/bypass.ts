@@ -18,6 +18,7 @@ import {
   withoutBody,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import { claiming } from './tenants.ts';
@@ -205,6 +206,12 @@ export const bypasses: readonly Fault[] = [
     ),
     'accepts a path tenant that contains the tenant of the token': tenantsLike((shown, own) =>
       shown.includes(own),
+    ),
+  }),
+  ...failsFull({ '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'the path of a tenant that is not onboarded is an empty page for every tenant': accepting(
+      'forbidden',
+      (_, { path }) => path.toLowerCase().includes(TENANTS.notOnboarded),
     ),
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({

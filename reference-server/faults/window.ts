@@ -172,6 +172,9 @@ export const window: readonly Fault[] = [
     'a from of six digits is truncated to milliseconds': withFrom((at) =>
       at.fraction.length === 6 ? cutInstant(at, 3) : at,
     ),
+    'a from of four or five digits is truncated to milliseconds': parsed((text, name) =>
+      name === 'from' && /\.\d{4,5}(?!\d)/.test(text) ? cutInstant(instant(text), 3) : instant(text),
+    ),
   }),
   ...fails({ '4.2-window': /on the page|number \d+/, '4.2-fractions': /item/ })({
     'ignores a fraction of more than nine digits': converted((at) =>
