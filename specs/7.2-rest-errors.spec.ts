@@ -98,6 +98,7 @@ const SPELLINGS = {
   '0o12': 10n,
   '010': 10n, // 8 if a leading zero means octal
   '10%0A': 10n,
+  '10%00': 10n, // Tornado reads control characters as blanks
   '1_0': 10n, // Python syntax
   '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python accept
 } as const;
@@ -107,7 +108,7 @@ const pageOfSize =
   (size: bigint): Judge =>
   (exchange) => {
     const { items = [], nextUrl } = pageOf(exchange);
-    const next = nextUrl === undefined ? undefined : queryValue(nextUrl, 'pageSize');
+    const next = nextUrl === undefined ? undefined : queryValue(nextUrl, 'pageSize')?.trim();
     const allowed = [String(size), undefined, queryValue(exchange.request.url, 'pageSize')];
     return items.length <= size && allowed.includes(next)
       ? undefined
@@ -191,7 +192,7 @@ const emptyId = (kit: Kit): Case => {
 };
 
 // A leading zero may mean octal.
-const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map(
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '#%00', '0#'].map(
   (spelling) =>
     (kit: Kit): Case =>
       spelledCase(kit, identified(spelling), identified('#'), ['invalid_request'], beginsAfter),
@@ -206,7 +207,7 @@ const sizes = (values: readonly string[], ...codes: readonly string[]) =>
 const NO_INTEGERS = ['abc', '10abc', '1,000', '10-1', 'null', 'undefined', 'NaN', 'true', 'all'];
 
 /** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
-const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
+const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
 
 const NO_SIZES = [
   ...sizes(NO_INTEGERS, 'invalid_request'),
