@@ -85,6 +85,7 @@ const SPELLINGS = {
   '%2010': 10n,
   '010': 10n, // 8 if a leading zero means octal
   '10%0A': 10n,
+  '10%00': 10n, // Tornado reads control characters as blanks
   '1_0': 10n, // Python syntax
   '%D9%A1%D9%A0': 10n, // Arabic digits, which Java and Python accept
 } as const;
@@ -94,7 +95,7 @@ const pageOfSize =
   (size: bigint): Judge =>
   (exchange) => {
     const { items = [], nextUrl } = pageOf(exchange);
-    const next = nextUrl === undefined ? undefined : queryValue(nextUrl, 'pageSize');
+    const next = nextUrl === undefined ? undefined : queryValue(nextUrl, 'pageSize')?.trim();
     const allowed = [String(size), undefined, queryValue(exchange.request.url, 'pageSize')];
     return items.length <= size && allowed.includes(next)
       ? undefined
@@ -178,7 +179,7 @@ const emptyId = (kit: Kit): Case => {
 };
 
 // A leading zero may mean octal.
-const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '0#'].map(
+const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '#%00', '0#'].map(
   (spelling) =>
     (kit: Kit): Case =>
       spelledCase(kit, identified(spelling), identified('#'), ['invalid_request'], beginsAfter),
@@ -196,7 +197,7 @@ const NO_INTEGERS = [
 ];
 
 /** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
-const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
+const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
 
 const NO_SIZES = [
   ...sizes(NO_INTEGERS, 'invalid_request'),

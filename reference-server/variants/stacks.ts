@@ -201,6 +201,12 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
+    // Of Tornado.
+    'control characters are read as blanks': requests((request) => ({
+      ...request,
+      path: request.path.replace(/(?<=\?.*)%(0[0-8ef]|1[\da-f])/gi, '%20'),
+      body: Buffer.from(request.body.toString('latin1').replace(/%(0[0-8ef]|1[\da-f])/gi, '%20'), 'latin1'),
+    })),
     'a long list in addition to items': middleware(() => {
       let largest = 0;
       return async (request, next) => {
