@@ -196,7 +196,7 @@ test(
         return violationOf(
           kit,
           `the ${expected.length} screenings that were stored, once and in order`,
-          (fetchPage) => walkIsExact(fetchPage, query, expected),
+          (traverse) => walkIsExact(traverse, query, expected),
           'scratch',
         );
       }),
@@ -248,7 +248,7 @@ test(
         return violationOf(
           kit,
           `the ${ordered.length} screenings that were there before the walk, once and in order`,
-          (fetchPage) => returnsStoredOnce(fetchPage, query, ordered, arrive),
+          (traverse) => returnsStoredOnce(traverse, query, ordered, arrive),
           'scratch',
         );
       }),

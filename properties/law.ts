@@ -1,20 +1,19 @@
 /** What a property of a target needs beyond fast-check: findings with evidence, confirmation, a request budget. */
 import fc from 'fast-check';
 import type { Exchange } from '../engine/client/exchange.ts';
-import { isOrdered, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import { orderedItems, type OrderedItem } from '../engine/client/page.ts';
 import type { Key } from '../engine/data/oracle.ts';
 import { displacedOn, missingFrom } from '../engine/checks/coverage.ts';
 import type { Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { isTrusted } from '../engine/checks/next.ts';
 import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
 import { stillThere } from '../engine/run/state/context.ts';
-import { pagesAtMost } from '../engine/run/walk/walk.ts';
+import { cameBack, walk } from '../engine/run/walk/walk.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
 import { quote, targetOptions, tokenVariable } from '../engine/run/evidence/evidence.ts';
 import type { CheckName } from '../engine/run/check.ts';
 import type { ClientName, Target } from '../engine/target/target.ts';
-import type { FetchPage } from './paging-laws.ts';
+import type { Traverse } from './paging-laws.ts';
 import { Untested, PreconditionFailed } from '../engine/errors.ts';
 
 export interface Violation {
@@ -143,59 +142,47 @@ const curlWalk = (target: Target, url: string, client: ClientName = 'primary'): 
   `page=$(${['curl -s --globoff', ...targetOptions(target)].join(' ')} -H "Authorization: Bearer $${tokenVariable(client)}" --url "$next"); printf '%s\\n' "$page"; ` +
   `next=$(printf '%s\\n' "$page" | sed -nE -e 's/.*"next" *: *"([^"]+)".*/\\1/' -e 't found' -e d -e ':found' -e 's/\\\\u0026/\\&/g' -e 's,\\\\/,/,g' -e p | head -n 1); done`;
 
-interface Fetched {
-  readonly fetchPage: FetchPage;
-  readonly last: () => Exchange | undefined;
-  readonly first: () => string | undefined;
-  readonly walked: () => readonly Exchange[];
-  /** The pages of all traversals. */
+interface Traversals {
+  readonly traverse: Traverse;
+  /** The pages of the latest traversal, and of all. */
+  readonly latest: () => readonly Exchange[];
   readonly pages: readonly Exchange[];
 }
 
 /**
- * Fetches pages of a client's own tenant; with `knownBefore`, only items first seen before that many requests had
- * been sent. Throws PreconditionFailed where a `next` cannot be followed, which is reported under its own requirement.
+ * Traverses windows of a client's own tenant; with `knownBefore`, only items first seen before that many requests had
+ * been sent count. Throws PreconditionFailed where a `next` cannot be followed, which is reported under its own
+ * requirement.
  */
-function fetcher(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Fetched {
-  let latest: Exchange | undefined;
-  let walked: Exchange[] = [];
-  let held = 0;
+function traversals(kit: Kit, client: ClientName = 'primary', knownBefore = Infinity): Traversals {
+  let latest: readonly Exchange[] = [];
   const pages: Exchange[] = [];
   return {
     pages,
-    last: () => latest,
-    first: () => walked[0]?.request.url,
-    walked: () => walked,
-    fetchPage: async (ask) => {
-      latest = 'next' in ask ? await kit.follow(ask.next, client) : await kit.page(ask, { client });
-      walked = 'next' in ask ? [...walked, latest] : [latest];
-      pages.push(latest);
-      held = ('next' in ask ? held : 0) + (pageOf(latest).items?.length ?? 0);
-      if (walked.length > pagesAtMost(kit, walked.length, held))
-        throw new PreconditionFailed(`a traversal did not end within ${walked.length} pages`);
-      if (latest.status !== 200) throw new PreconditionFailed(`a next was answered ${latest.status}`);
-      const { items, nextUrl: next } = pageOf(latest);
-      if (next !== undefined && !isTrusted(next, kit.target))
-        throw new PreconditionFailed(`next leads to ${new URL(next).origin}`, '4.2-r6-next-target');
+    latest: () => latest,
+    traverse: async (query, between) => {
+      const walked = await walk(kit, query, { client, between });
+      latest = walked.exchanges;
+      pages.push(...latest);
+      if (walked.end === 'cut' || (walked.end === 'stuck' && !cameBack(walked)))
+        throw new PreconditionFailed(walked.why ?? `a traversal did not end within ${latest.length} pages`);
       const known = await kit.oracle(client);
-      const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < knownBefore;
-      return {
-        items: (items ?? []).filter(isOrdered).filter((item) => knownBefore === Infinity || isKnown(item)),
-        next,
-      };
+      const counts = ({ id }: OrderedItem): boolean =>
+        knownBefore === Infinity || (known.get(id)?.firstSeen ?? Infinity) < knownBefore;
+      return latest.map((page) => orderedItems(page).filter(counts));
     },
   };
 }
 
-/** Runs a law over pages; returns its violation with the last exchange as evidence. */
+/** Runs a law over traversals; returns its violation with the last exchange as evidence. */
 export async function violationOf(
   kit: Kit,
   expected: string,
-  law: (fetchPage: FetchPage) => Promise<string | undefined>,
+  law: (traverse: Traverse) => Promise<string | undefined>,
   client?: ClientName,
 ): Promise<Violation | undefined> {
-  let fetched = fetcher(kit, client);
-  let received = await law(fetched.fetchPage);
+  let done = traversals(kit, client);
+  let received = await law(done.traverse);
   const { oracleOf } = kit.knowledge;
   const lacks = (page: Exchange): readonly Key[] => [
     ...missingFrom(page, oracleOf),
@@ -203,19 +190,19 @@ export async function violationOf(
   ];
   // An item that arrived or was deleted during the walk breaks no law: repeat with only the items known by now.
   if (received !== undefined && client !== 'scratch' && !(await kit.oracle(client)).authoritative) {
-    await stillThere(kit, fetched.last()!, [...new Set(fetched.pages.flatMap(lacks))]);
+    await stillThere(kit, done.pages.at(-1)!, [...new Set(done.pages.flatMap(lacks))]);
     const { knownBefore } = await kit.oracle(client);
-    fetched = fetcher(kit, client, Math.min(knownBefore, kit.client.requests));
-    received = await law(fetched.fetchPage);
+    done = traversals(kit, client, Math.min(knownBefore, kit.client.requests));
+    received = await law(done.traverse);
   }
-  const { last, first, walked, pages } = fetched;
+  const latest = done.latest();
   return received === undefined
     ? undefined
     : {
-        mismatch: { expected, received, picture: pictureOfWalk(walked()) },
+        mismatch: { expected, received, picture: pictureOfWalk(latest) },
         // The first page that lacks a known screening shows whether it was deleted meanwhile.
-        exchange: pages.find((page) => lacks(page).length > 0) ?? last(),
-        firstUrl: first(),
+        exchange: done.pages.find((page) => lacks(page).length > 0) ?? latest.at(-1),
+        firstUrl: latest[0]?.request.url,
         client,
       };
 }

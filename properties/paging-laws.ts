@@ -1,6 +1,6 @@
 /**
  * Laws of keyset pagination. Each function returns what does not hold, in words, or undefined. They do not depend on
- * HTTP: only `fetchPage` does.
+ * HTTP: only `traverse` does.
  */
 import { isAmong, returnedAs, sayItem } from '../engine/checks/page.ts';
 import type { PageQuery } from '../engine/client/page.ts';
@@ -9,49 +9,16 @@ import { compareKeys, type Key } from '../engine/data/oracle.ts';
 /** What is compared: an item of a page or of the known data. */
 export type Entry = Key & { readonly testTime: string | undefined };
 
-interface Page {
-  readonly items: readonly Entry[];
-  /** The argument of `fetchPage` for the next page; absent on the last page. */
-  readonly next?: string | undefined;
-}
-
-/** Fetches the first page of a query, or the page that `next` names. */
-export type FetchPage = (ask: PageQuery | { readonly next: string }) => Promise<Page>;
-
-interface Walked {
-  readonly pages: readonly Page[];
-  readonly items: readonly Entry[];
-}
-
-const PAGES_AT_MOST = 2_000;
-/** Maximum number of empty pages in a row whose next repeats: pages cut by time may contain no item yet. */
-const EMPTY_REPEATS = 10;
-
-/** Follows `next` to the last page, or until a `next` repeats. */
-export async function walkPages(
-  fetchPage: FetchPage,
+/** The pages of a window, from the first to the last or until a `next` repeats; `between`: before each further page. */
+export type Traverse = (
   query: PageQuery,
-  between: (pages: number) => Promise<void> = async () => {},
-): Promise<Walked> {
-  const pages = [await fetchPage(query)];
-  const seen = new Set<string>();
-  let again = 0;
-  for (let { next } = pages[0]!; next !== undefined && pages.length < PAGES_AT_MOST;) {
-    again = pages.at(-1)!.items.length === 0 ? again + 1 : 0;
-    if (seen.has(next) && (again === 0 || again > EMPTY_REPEATS)) break;
-    seen.add(next);
-    await between(pages.length);
-    const page: Page = await fetchPage({ next });
-    pages.push(page);
-    next = page.next;
-  }
-  return { pages, items: pages.flatMap(({ items }) => items) };
-}
+  between?: (pages: number) => Promise<void>,
+) => Promise<readonly (readonly Entry[])[]>;
 
 /** Checks that each item occurs once, in order; this must hold for any data. */
-function onceAndInOrder({ pages }: Walked): string | undefined {
+function onceAndInOrder(pages: readonly (readonly Entry[])[]): string | undefined {
   const before: Entry[] = [];
-  for (const [index, { items }] of pages.entries()) {
+  for (const [index, items] of pages.entries()) {
     for (const item of items) {
       const last = before.at(-1);
       if (last !== undefined && compareKeys(last, item) >= 0) {
@@ -84,49 +51,49 @@ export function exactly(items: readonly Entry[], expected: readonly Entry[]): st
 
 /** Checks a walk against the items that are known to be stored. */
 export async function walkIsExact(
-  fetchPage: FetchPage,
+  traverse: Traverse,
   query: PageQuery,
   expected: readonly Entry[],
 ): Promise<string | undefined> {
-  const walked = await walkPages(fetchPage, query);
-  return onceAndInOrder(walked) ?? exactly(walked.items, expected);
+  const pages = await traverse(query);
+  return onceAndInOrder(pages) ?? exactly(pages.flat(), expected);
 }
 
 /** Checks that other queries return together what one returns: with another page size or spelling, or its parts. */
 export async function sameItems(
-  fetchPage: FetchPage,
+  traverse: Traverse,
   query: PageQuery,
   ...others: readonly PageQuery[]
 ): Promise<string | undefined> {
-  const { items } = await walkPages(fetchPage, query);
+  const items = (await traverse(query)).flat();
   const pieces: Entry[] = [];
-  for (const other of others) pieces.push(...(await walkPages(fetchPage, other)).items);
+  for (const other of others) pieces.push(...(await traverse(other)).flat());
   return exactly(pieces, items);
 }
 
 /** Checks that a traversal that begins after any item of another returns the rest of it. */
 export async function resumingReturnsRest(
-  fetchPage: FetchPage,
+  traverse: Traverse,
   query: PageQuery,
   resumeAt: (item: Entry) => PageQuery,
   place: number,
 ): Promise<string | undefined> {
-  const { items } = await walkPages(fetchPage, query);
+  const items = (await traverse(query)).flat();
   if (items.length === 0) return undefined;
   const index = place % items.length;
-  const rest = await walkPages(fetchPage, resumeAt(items[index]!));
-  return exactly(rest.items, items.slice(index + 1));
+  const rest = await traverse(resumeAt(items[index]!));
+  return exactly(rest.flat(), items.slice(index + 1));
 }
 
 /** Checks that concurrent traversals return what each returns alone. */
 export async function concurrentlyAsAlone(
-  fetchPage: FetchPage,
+  traverse: Traverse,
   queries: readonly PageQuery[],
 ): Promise<string | undefined> {
-  const together = await Promise.all(queries.map((query) => walkPages(fetchPage, query)));
+  const together = await Promise.all(queries.map((query) => traverse(query)));
   for (const [index, query] of queries.entries()) {
-    const alone = await walkPages(fetchPage, query);
-    const wrong = exactly(together[index]!.items, alone.items);
+    const alone = await traverse(query);
+    const wrong = exactly(together[index]!.flat(), alone.flat());
     if (wrong) return `traversal ${index + 1} of ${queries.length} at the same time: ${wrong}`;
   }
   return undefined;
@@ -134,12 +101,12 @@ export async function concurrentlyAsAlone(
 
 /** Checks that a traversal returns what was stored before it once and in order, while more data arrives. */
 export async function returnsStoredOnce(
-  fetchPage: FetchPage,
+  traverse: Traverse,
   query: PageQuery,
   before: readonly Entry[],
   store: (page: number) => Promise<void>,
 ): Promise<string | undefined> {
-  const walked = await walkPages(fetchPage, query, store);
-  const old = walked.items.filter((item) => before.some((known) => compareKeys(known, item) === 0));
-  return onceAndInOrder(walked) ?? exactly(old, before);
+  const pages = await traverse(query, store);
+  const old = pages.flat().filter((item) => before.some((known) => compareKeys(known, item) === 0));
+  return onceAndInOrder(pages) ?? exactly(old, before);
 }

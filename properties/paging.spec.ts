@@ -19,18 +19,16 @@ test(
         const known = await kit.oracle();
         const ids = new Set(before.map(({ id }) => id));
         const words = `the ${before.length} screenings that are known of the window, once`;
-        return violationOf(kit, words, async (fetchPage) => {
+        return violationOf(kit, words, async (traverse) => {
           // Some may have been deleted meanwhile.
           const expected = (await expectedItems(kit, query)).filter(({ id }) => ids.has(id));
           // An item outside the window breaks 4.2-window rather than the traversal, unless it is expected here.
           // Without a dataset, the window may hold screenings that no answer has shown yet.
           const counts = ({ at, id }: Entry): boolean =>
             ids.has(id) || (known.authoritative && isInside(at, { from, to }));
-          const fetchCounting: typeof fetchPage = async (ask) => {
-            const page = await fetchPage(ask);
-            return { ...page, items: page.items.filter(counts) };
-          };
-          return walkIsExact(fetchCounting, query, expected);
+          const counting: typeof traverse = async (asked) =>
+            (await traverse(asked)).map((items) => items.filter(counts));
+          return walkIsExact(counting, query, expected);
         });
       },
       share: 2,
@@ -48,8 +46,8 @@ test(
         other: fc.constantFrom(1000, 1000, 1000, 101, 60),
       }),
       holds: ({ window: { query }, other }) =>
-        violationOf(kit, 'the same screenings at both page sizes', (fetchPage) =>
-          sameItems(fetchPage, { ...query, pageSize: other }, query),
+        violationOf(kit, 'the same screenings at both page sizes', (traverse) =>
+          sameItems(traverse, { ...query, pageSize: other }, query),
         ),
       share: 0.5,
       needsAgain: true,
@@ -65,9 +63,9 @@ test(
     assertLaw(kit, check, {
       cases: fc.record({ window: await windowsOf(kit), place: fc.noBias(fc.nat({ max: 1_000 })) }),
       holds: ({ window: { query }, place }) =>
-        violationOf(kit, 'the rest of the walk', (fetchPage) =>
+        violationOf(kit, 'the rest of the walk', (traverse) =>
           resumingReturnsRest(
-            fetchPage,
+            traverse,
             { ...query, pageSize: 1000 },
             ({ testTime, id }) => ({ ...query, from: readableText(testTime!), fromId: id }),
             place,
@@ -90,8 +88,8 @@ test(
     await assertLaw(kit, check, {
       cases: fc.array(sized, { minLength: 2, maxLength: 4 }).map((all) => all.map(({ query }) => query)),
       holds: (queries) =>
-        violationOf(kit, 'the same screenings concurrently as alone', (fetchPage) =>
-          concurrentlyAsAlone(fetchPage, queries),
+        violationOf(kit, 'the same screenings concurrently as alone', (traverse) =>
+          concurrentlyAsAlone(traverse, queries),
         ),
       share: 0.2,
       needsAgain: true,

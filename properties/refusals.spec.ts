@@ -7,13 +7,7 @@ import { SOME_WINDOW } from '../engine/client/page.ts';
 import { parseInstant } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { UNAUTHENTICATED, refused, refusedWith, serverFailed } from '../engine/checks/errors.ts';
-import {
-  sendQuery,
-  encoded,
-  isClientError,
-  isSuspicious,
-  rawQuery,
-} from '../engine/run/rules/raw-request.ts';
+import { sendQuery, encoded, rawQuery } from '../engine/run/rules/raw-request.ts';
 import { assertLaw, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -63,9 +57,7 @@ const malformedIntegers = fc
   .map(([number, junk, before]) => (before ? `${junk}${number}` : `${number}${junk}`));
 
 async function checkRefused(kit: Kit, query: string, ...codes: string[]): Promise<Violation | undefined> {
-  const suspicious = isSuspicious(query);
-  const exchange = await sendQuery(kit, query, { suspicious });
-  if (suspicious && isClientError(exchange)) return undefined;
+  const exchange = await sendQuery(kit, query);
   const mismatch = refusedWith(kit, ...codes)(exchange);
   return mismatch && { mismatch, exchange };
 }
@@ -168,7 +160,7 @@ test(
         const query = `?${sayPairs(pairs)}`;
         // Firewalls count punctuation, whatever it is.
         const isOdd = pairs.some(([name, value]) => /[^\w.:+-]/.test(name + value));
-        const exchange = await sendQuery(kit, query, { suspicious: isOdd || isSuspicious(query) });
+        const exchange = await sendQuery(kit, query, isOdd);
         const mismatch = serverFailed(exchange);
         return mismatch && { mismatch, exchange };
       },

@@ -1,6 +1,7 @@
 /** Properties of the token endpoint: every wrong value of a parameter gets the documented error of that parameter. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
+import { isClientError } from '../engine/checks/errors.ts';
 import { refusedAs, refusedGrant } from '../engine/checks/token.ts';
 import { isGuardRefusal } from '../engine/client/guards.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
@@ -8,7 +9,7 @@ import { percentEncoded } from '../engine/client/transport.ts';
 import type { Judge } from '../engine/checks/mismatch.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
-import { isClientError, isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
+import { isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
 import { assertLaw } from './law.ts';
 

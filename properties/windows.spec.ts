@@ -19,7 +19,7 @@ import {
   type WindowCase,
 } from './cases.ts';
 import { assertLaw, violationOf, type Violation } from './law.ts';
-import { exactly, sameItems, walkIsExact, walkPages, type Entry } from './paging-laws.ts';
+import { exactly, sameItems, walkIsExact, type Entry } from './paging-laws.ts';
 
 test(
   'a window cut in two holds what the whole holds',
@@ -48,8 +48,8 @@ test(
     await assertLaw(kit, check, {
       cases: cuts,
       holds: ({ query, parts }) =>
-        violationOf(kit, 'both parts together to be the whole', (fetchPage) =>
-          sameItems(fetchPage, { ...query, pageSize: 1000 }, ...parts),
+        violationOf(kit, 'both parts together to be the whole', (traverse) =>
+          sameItems(traverse, { ...query, pageSize: 1000 }, ...parts),
         ),
       needsAgain: true,
       script: ({ query, cut, parts: [first, second] }) => [
@@ -86,16 +86,16 @@ test(
       }),
       holds: async ({ window, others }) => {
         let items: readonly Entry[] = [];
-        await ask(async (fetchPage) => void ({ items } = await walkPages(fetchPage, spelled(window))));
+        await ask(async (traverse) => void (items = (await traverse(spelled(window))).flat()));
         const violations = await mapConcurrently(others, ({ from, to }) =>
-          ask((fetchPage) => walkIsExact(fetchPage, spelled(window, from, to), items)),
+          ask((traverse) => walkIsExact(traverse, spelled(window, from, to), items)),
         );
         const index = violations.findIndex((violation) => violation !== undefined);
         const { from, to } = others[index] ?? {};
         // Screenings may have arrived since the first walk.
         return index < 0
           ? undefined
-          : ask((fetchPage) => sameItems(fetchPage, spelled(window), spelled(window, from, to)));
+          : ask((traverse) => sameItems(traverse, spelled(window), spelled(window, from, to)));
       },
       needsAgain: true,
       script: ({ window, others }) => [
@@ -139,11 +139,11 @@ test(
         const known = (await expectedItems(kit, query)).filter(
           ({ at }) => compareInstants(at, item.at) === 0,
         );
-        return violationOf(kit, `${known.length} items at ${item.testTime}`, async (fetchPage) => {
-          const page = await fetchPage(query);
+        return violationOf(kit, `${known.length} items at ${item.testTime}`, async (traverse) => {
+          const pages = await traverse(query);
           // An item returned with another testTime is not missing here.
-          const here = page.items.filter(({ id }) => known.some((one) => one.id === id));
-          return page.next === undefined ? exactly(here, known) : undefined;
+          const here = pages.flat().filter(({ id }) => known.some((one) => one.id === id));
+          return pages.length === 1 ? exactly(here, known) : undefined;
         });
       },
       share: 0.5,

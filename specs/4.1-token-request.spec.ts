@@ -3,7 +3,7 @@ import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { member } from '../engine/client/json.ts';
 import { formEncode } from '../engine/client/transport.ts';
-import { sayRefusal } from '../engine/checks/errors.ts';
+import { isClientError, sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { refusedAs, sayToken, unknownIgnored } from '../engine/checks/token.ts';
 import { readToken } from '../engine/client/token.ts';
@@ -11,7 +11,7 @@ import { dialectsOf, tokenFactorsOn, toTokenDialect } from '../engine/run/combin
 import { pairwise, seedFor } from '../engine/run/state/covering-array.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { replaced, sendForm } from '../engine/run/rules/wrong-credentials.ts';
-import { isClientError, mintAll, unlessTokensHang } from '../engine/run/rules/raw-request.ts';
+import { mintAll, unlessTokensHang } from '../engine/run/rules/raw-request.ts';
 
 const mintsNone: Judge = (exchange) =>
   exchange.status >= 400 || member(exchange.json, 'access_token') === undefined

@@ -10,13 +10,13 @@ import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Walks one window for both tenants alternately, so that an answer cached for one tenant would show up for the other. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
+  await kit.tenantOf('secondTenant');
   const { window } = await sampleDataOf(kit);
   const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
   const primary = await checkWalk(kit, query, { maxPages: 10 }, 'concurrently with the second tenant');
@@ -90,7 +90,6 @@ test(
   'a traversal of one tenant returns no screening of the other',
   about('4.2-r3-one-tenant', { access: 'reads' }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const [primary, second] = await bothWalks(kit);
     if (second.items.length === 0) {
       throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
@@ -115,7 +114,6 @@ test(
   'concurrent requests of both tenants with the same query get their own screenings',
   about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const tenants = { primary: await kit.tenantOf(), secondTenant: await kit.tenantOf('secondTenant') };
     const [[from, to]] = WIDE_WINDOWS;
     let asked = 0n;
@@ -149,7 +147,6 @@ test(
   "a from_id of another tenant's screening is a cursor as any other",
   about('4.2-from_id', { access: 'reads', isSupplement: true }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const [[from, to]] = WIDE_WINDOWS;
     const [foreign] = orderedItems(await kit.page({ from, to, pageSize: 1 }, { client: 'secondTenant' }));
     if (!foreign) throw new Untested('clients.secondTenant has no screenings; load some');
@@ -163,7 +160,6 @@ test(
   'a parameter or header that names another tenant selects nothing of it',
   about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads' }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const [own, other] = [await kit.tenantOf(), await kit.tenantOf('secondTenant')];
     const [[from, to]] = WIDE_WINDOWS;
     const plain = kit.request(own, { from, to, pageSize: 50 });

@@ -17,7 +17,6 @@ import { integerOf, isObject, member, type Json } from '../engine/client/json.ts
 import { percentEncoded } from '../engine/client/transport.ts';
 import { orderedItems, SOME_WINDOW } from '../engine/client/page.ts';
 import { formatInstant, instant, shift } from '../engine/data/instant.ts';
-import { Untested } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { EMPTY_WINDOW, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
@@ -259,10 +258,7 @@ test(
     // As a cookie jar returns them: what a session remembers must not replace what the request says.
     const [[from, to]] = WIDE_WINDOWS;
     for (const cookie of cookies)
-      await kit.ask(
-        { from, to, pageSize: 5 },
-        { toDialect: (request) => ({ ...request, headers: { ...cookie, ...request.headers } }) },
-      );
+      await kit.ask({ from, to, pageSize: 5 }, { toDialect: (request) => withHeaders(request, cookie) });
     if (!kit.target.clients.secondTenant) return;
     const other = await kit.tenantOf('secondTenant');
     const others = kit.request(other, SOME_WINDOW);
@@ -299,8 +295,6 @@ test(
   "forbidden: another tenant's path, with a token of a tenant that is not onboarded",
   about('5-forbidden', { needs: 'page', isSupplement: true }),
   async ({ kit }) => {
-    if (!kit.target.clients.notOnboarded)
-      throw new Untested('supply clients.notOnboarded in the target file');
     await kit.token('notOnboarded');
     const exchange = await kit.send(kit.request(await kit.tenantOf(), EMPTY_WINDOW, 'notOnboarded'));
     kit.check('5-forbidden', exchange, refused(kit, FORBIDDEN));

@@ -18,7 +18,6 @@ import { levelOf, checksOf, type Rule, type Case } from '../engine/run/rules/in-
 import type { Check } from '../engine/run/check.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { bearerHeader, expiredBearer, forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { unlessUntested } from '../engine/errors.ts';
@@ -173,7 +172,7 @@ const RULES: readonly Rule[] = [
     id: '5-forbidden',
     name: "forbidden: another tenant's path, in pairwise combinations",
     cases: async (kit) => {
-      requireSecondTenant(kit);
+      await kit.tenantOf('secondTenant');
       return [
         {
           alter: (request, baseline) =>

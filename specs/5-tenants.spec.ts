@@ -13,7 +13,6 @@ import { formatInstant, instant, shift } from '../engine/data/instant.ts';
 import { unknownIgnored } from '../engine/checks/token.ts';
 import { secretVariable } from '../engine/run/evidence/evidence.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { requireSecondTenant } from '../engine/run/tenants.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import {
   isSuspicious,
@@ -70,7 +69,6 @@ test(
   'a tenant is served after another one was rejected for the same URL',
   about('4.2-success', { needs: 'page', isSupplement: true }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const tenantId = await kit.tenantOf('secondTenant');
     let asked = 0n;
     // A cache keyed by the URL alone would show the owner the rejection of the other tenant.
@@ -83,7 +81,6 @@ test(
   "forbidden: another tenant's path",
   about(['5-forbidden', '4.2-r3-one-tenant'], { needs: 'page' }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const [own, other] = [await kit.tenantOf('primary'), await kit.tenantOf('secondTenant')];
     // Each tenant first requests its own page, so that an answer or token cached for it would be served to the other.
     const later = {
@@ -157,7 +154,6 @@ test(
   'each client receives tokens of its own tenant, in turn',
   about('5-one-tenant', { needs: 'token' }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     // Fails here if the credentials issue no token at all.
     await kit.token('secondTenant');
     await kit.tenantOf('secondTenant');
@@ -220,7 +216,6 @@ test(
   'no client_id in the form chooses the tenant where Basic authenticates another client',
   about('5-one-tenant', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
-    requireSecondTenant(kit);
     const own = (await kit.tenantOf()).toLowerCase();
     const { clientId, clientSecret } = kit.target.clients.primary;
     const valid = kit.client.validForm('secondTenant');

@@ -5,6 +5,7 @@ import { OFFERED_SCOPE } from '../engine/client/client.ts';
 import { isHang, type Exchange } from '../engine/client/exchange.ts';
 import { isGuardRefusal } from '../engine/client/guards.ts';
 import { excerpt, member } from '../engine/client/json.ts';
+import { isClientError } from '../engine/checks/errors.ts';
 import { differs, UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { readToken } from '../engine/client/token.ts';
 import { tokenFactorsOn, toTokenDialect } from '../engine/run/combinations/dialects.ts';
@@ -15,7 +16,7 @@ import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
 import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
-import { isClientError, readable } from '../engine/run/rules/raw-request.ts';
+import { readable } from '../engine/run/rules/raw-request.ts';
 import {
   checkWrongSecretInBasic,
   checkGuesses,

@@ -7,13 +7,7 @@ import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { refusedWith } from '../engine/checks/errors.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { refusal, refusals, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
-import {
-  sendQuery,
-  encoded,
-  isClientError,
-  isSuspicious,
-  rawQuery,
-} from '../engine/run/rules/raw-request.ts';
+import { sendQuery, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
@@ -130,10 +124,7 @@ const spelledCase = (
       const altered = alter(request, baseline);
       return { ...altered, suspicious: isSuspicious(altered.url.split('?')[1]!) };
     },
-    judge: (exchange) => {
-      if (exchange.status === 200) return page(exchange);
-      return exchange.request.suspicious && isClientError(exchange) ? undefined : refused(exchange);
-    },
+    judge: (exchange) => (exchange.status === 200 ? page(exchange) : refused(exchange)),
   };
 };
 

@@ -37,8 +37,3 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   if (!knowledge.oracleOf(tenantId)) knowledge.set(tenantId, known);
   return knowledge.oracleOf(tenantId)!;
 }
-
-/** Throws Untested if no second tenant is supplied. */
-export function requireSecondTenant({ target }: RunContext): void {
-  if (!target.clients.secondTenant) throw new Untested('supply clients.secondTenant in the target file');
-}

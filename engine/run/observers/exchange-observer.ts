@@ -133,10 +133,10 @@ export class ExchangeObserver {
     const moved = knowledge.movedId(exchange);
     if (!moved) return;
     const { item, before, ...mismatch } = moved;
-    const now = (url: string): Promise<Exchange> =>
+    const now = ({ request: { url } }: Exchange): Promise<Exchange> =>
       client.send({ ...exchange.request, url: withoutTraversal(url), traversalSeq: undefined });
     const isCorrected = async (before: Shown): Promise<boolean> =>
-      knowledge.correct(exchange, item, before, await now(exchange.request.url), await now(before.url));
+      knowledge.correct(exchange, item, before, await now(exchange), await now(before.exchange));
     ledger.add({
       id: '2.3-id-stable',
       cause: 'observed',
@@ -186,6 +186,6 @@ const judgeWhere =
 /** The same screening in two answers, with other values. */
 function differentObjects(first: Exchange, second: Exchange): Mismatch | undefined {
   const knowledge = new Knowledge();
-  knowledge.changedScreening(first);
+  knowledge.remember(first);
   return knowledge.changedScreening(second);
 }

@@ -17,7 +17,7 @@ import type { Factors, Combination } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
 import type { Check, Precondition } from '../check.ts';
 import { mapConcurrently } from '../../client/concurrency.ts';
-import { isClientError, isSuspicious, UNKNOWN_TENANT, readable } from './raw-request.ts';
+import { isSuspicious, UNKNOWN_TENANT, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
 
 /** The halves of a run in which a rule is tested. */
@@ -347,10 +347,7 @@ export const refusal =
       ),
       suspicious: Object.values(parameters).some((value) => isSuspicious(value ?? '')),
     }),
-    judge: (exchange) =>
-      exchange.request.suspicious && isClientError(exchange)
-        ? undefined
-        : refusedWith(kit, ...codes)(exchange),
+    judge: refusedWith(kit, ...codes),
   });
 
 /** A value that may be rejected with 400 or accepted. */

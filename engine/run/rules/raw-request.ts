@@ -83,14 +83,11 @@ export function unlessTokensHang({ ledger }: Kit): void {
     throw new Untested('invalid token requests get no answer: see section 7.1');
 }
 
-/** Sends a request of primary for its own path, with the query as given. */
-export async function sendQuery(
-  kit: Kit,
-  query: string | PageQuery,
-  fields: Pick<RequestOut, 'suspicious'> = {},
-): Promise<Exchange> {
+/** Sends a request of primary for its own path, with the query as given; `isOdd`: suspicious whatever it looks like. */
+export async function sendQuery(kit: Kit, query: string | PageQuery, isOdd = false): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), query);
-  return readable(await kit.send({ ...request, ...fields }));
+  const suspicious = isOdd || (typeof query === 'string' && isSuspicious(query));
+  return readable(await kit.send({ ...request, suspicious }));
 }
 
 /** What a store may be the first to refuse: a NUL, an integer beyond 64 bits, an instant after the year 9999. */
@@ -106,7 +103,7 @@ export async function failureAfter(
   odd: (typeof UNSTORABLE)[number],
 ): Promise<MismatchWithEvidence | undefined> {
   const query = rawQuery({ ...encoded(SOME_WINDOW), ...odd });
-  await sendQuery(kit, query, { suspicious: isSuspicious(query) });
+  await sendQuery(kit, query);
   const valid = kit.request(await kit.tenantOf(), SOME_WINDOW);
   const exchange = await kit.send({ ...valid, provoked: true }, { isExclusive: true });
   // A guard may close connections or answer 503, and a gateway have other failures.
@@ -153,8 +150,6 @@ export function tokenRequestOf(kit: Kit, body: string): RequestOut {
   const { form: _, ...request } = kit.client.tokenRequest([]);
   return { ...request, body, offPath: true };
 }
-
-export const isClientError = ({ status }: Exchange): boolean => status >= 400 && status < 500;
 
 /**
  * Valid requests with distinct URLs, so that no cache answers them instead of the target. Each selects a screening, if

@@ -21,7 +21,7 @@ export interface RunContext {
   once<T>(name: string, compute: () => Promise<T>): Promise<T>;
   /** The polling timeout for eventually consistent data, scaled by the options. */
   pollingMs(usualMs: number): number;
-  /** The tenant of a client: from the target file, or from its token. */
+  /** The tenant of a client: from the target file, or from its token. Throws Untested if the client is not supplied. */
   tenantOf(client: ClientName): Promise<string>;
   /** A request for screenings of a tenant; a query in text form is sent as given. */
   request(tenantId: string, query: string | PageQuery, by?: Sender): RequestOut;

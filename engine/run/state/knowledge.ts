@@ -35,11 +35,13 @@ import type { ClientName } from '../../target/target.ts';
 
 const YEAR_1 = instant('0001-01-01T00:00:00Z');
 
+/** A screening in an answer, and that answer. */
 export interface Shown {
   readonly at: Instant;
   readonly testTime: string;
-  /** The page that showed it first. */
-  readonly url: string;
+  /** Of all its values; replaces them, so that a long run fits in memory. */
+  readonly digest: string;
+  readonly exchange: Exchange;
 }
 
 /** More corrected testTimes than this in a run, where other screenings take their places, are unstable ids. */
@@ -54,14 +56,6 @@ const tenantOf = ({ request: { url } }: Exchange): string => parseQuery(url)?.te
 
 /** Members that are compared elsewhere, because their spelling may differ. */
 const COMPARED_ELSEWHERE = ['id', 'testTime', 'tenantId'];
-
-/** A screening in an answer, and that answer. */
-interface Sighting {
-  readonly at: Instant;
-  /** Of all its values; replaces them, so that a long run fits in memory. */
-  readonly digest: string;
-  readonly exchange: Exchange;
-}
 
 /** From the first to the last screening of a dataset. */
 interface DatasetSpan {
@@ -87,13 +81,13 @@ const COMFORTABLE_SHARE = 0.25;
 const PAGES_KEPT = 10_000;
 
 export class Knowledge {
-  private readonly sightings = new Map<string, Map<bigint, Sighting>>();
   private readonly recorded = new Map<string, Map<bigint, string>>();
   /** Those where another screening has moved to the old instant: the ids may have moved instead. */
   private readonly replaced = new Set<bigint>();
   private readonly unfinished = new Map<string, ReadonlySet<bigint>>();
   private readonly spans = new Map<string, DatasetSpan>();
   private readonly oracles = new Map<string, Oracle>();
+  /** Of each tenant, each screening as an answer showed it first. */
   private readonly shown = new Map<string, Map<bigint, Shown>>();
   /** Every page with items, in the order of the answers. */
   readonly pages: Exchange[] = [];
@@ -192,9 +186,10 @@ export class Knowledge {
     this.shown.set(tenantId, shown);
     const oracle = this.oracles.get(tenantId);
     let isNew = false;
-    for (const { id, at, testTime = '', tenantId: owner } of items) {
+    for (const item of items) {
+      const { id, at, testTime = '', tenantId: owner } = item;
       if (shown.size >= REMEMBERED) break;
-      if (!shown.has(id)) shown.set(id, { at, testTime, url: exchange.request.url });
+      if (!shown.has(id)) shown.set(id, shownBy(exchange, item));
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
         isNew ||= !oracle.has(id, at);
@@ -207,28 +202,17 @@ export class Knowledge {
     this.sentBy.set(exchange, sent);
   }
 
-  /**
-   * The first screening of a page that an earlier answer showed with other values (2.3-object-stable), and that
-   * answer. New screenings are remembered.
-   */
+  /** The first screening of a page that an earlier answer showed with other values (2.3-object-stable), and that answer. */
   changedScreening(exchange: Exchange): (Mismatch & { readonly before: Exchange }) | undefined {
-    const tenantId = tenantOf(exchange);
-    if (tenantId === '') return undefined;
-    const sightings = this.sightings.get(tenantId) ?? new Map<bigint, Sighting>();
-    this.sightings.set(tenantId, sightings);
-    let changed: ReturnType<Knowledge['changedScreening']>;
+    const earlier = this.shown.get(tenantOf(exchange));
     for (const { id, at, json } of shownItems(exchange)) {
-      const before = sightings.get(id);
-      if (!before && sightings.size >= REMEMBERED) continue;
-      const digest = digestOf(json);
-      if (!before) sightings.set(id, { at, digest, exchange });
+      const before = earlier?.get(id);
       // At another instant it is another screening, or breaks 2.3-id-stable.
-      else if (!changed && before.digest !== digest && sameInstant(before.at, at)) {
-        const shown = shownItems(before.exchange).find((item) => item.id === id && sameInstant(item.at, at));
-        changed = { ...firstDifference(id, shown?.json ?? null, json), before: before.exchange };
-      }
+      if (!before || before.digest === digestOf(json) || !sameInstant(before.at, at)) continue;
+      const item = shownItems(before.exchange).find((one) => one.id === id && sameInstant(one.at, at));
+      return { ...firstDifference(id, item?.json ?? null, json), before: before.exchange };
     }
-    return changed;
+    return undefined;
   }
 
   /** Records a tenant's dataset, whose lines may have more members than the specification defines. `window`: see DatasetSpan. */
@@ -328,7 +312,7 @@ export class Knowledge {
           ...(before ? { before } : {}),
         };
       }
-      here.set(item.id, { at: item.at, testTime: item.testTime!, url: exchange.request.url });
+      here.set(item.id, shownBy(exchange, item));
     }
     return undefined;
   }
@@ -344,9 +328,9 @@ export class Knowledge {
   correct(exchange: Exchange, item: OrderedItem, before: Shown, here: Exchange, there: Exchange): boolean {
     const shown = this.shown.get(tenantOf(exchange)) ?? new Map<bigint, Shown>();
     const oracle = this.oracles.get(tenantOf(exchange));
-    const { id, at, testTime = '' } = item;
+    const { id } = item;
     const places = [
-      { id, at, testTime, url: exchange.request.url, page: here },
+      { id, ...shownBy(exchange, item), page: here },
       { id, ...before, page: there },
     ];
     const left = places.filter((place) => !shows(place.page, place));
@@ -361,10 +345,17 @@ export class Knowledge {
     if (stays) shown.set(id, stays);
     if (oracle?.authoritative !== false || (stays && oracle.has(id, stays.at))) return true;
     oracle.forget(id);
-    if (stays) oracle.add(stays, this.sentBy.get(exchange) ?? exchange.seq, stays.url);
+    if (stays) oracle.add(stays, this.sentBy.get(exchange) ?? exchange.seq, stays.exchange.request.url);
     return true;
   }
 }
+
+const shownBy = (exchange: Exchange, { at, testTime = '', json }: OrderedItem): Shown => ({
+  at,
+  testTime,
+  digest: digestOf(json),
+  exchange,
+});
 
 /** The larger share of both limits, octets and values: both take time to read. */
 const shareOfLargest = ({ text, json }: Exchange): number =>

@@ -13,7 +13,7 @@ import { sayRefusal } from '../../checks/errors.ts';
 import { isTrusted } from '../../checks/next.ts';
 import { pictureOfWalk } from '../../checks/walk-picture.ts';
 import { firstDescent, isAmong, isInWindow, returnedAs, sayItem } from '../../checks/page.ts';
-import { Untested } from '../../errors.ts';
+import { PreconditionFailed } from '../../errors.ts';
 
 /** complete: the last page had no next · stuck: next could not be followed to the end · cut: the caller's limit was reached. */
 type WalkEnd = 'complete' | 'stuck' | 'cut';
@@ -37,6 +37,8 @@ interface WalkOptions extends PageOptions {
   readonly known?: number;
   /** Repeats a traversal whose end was not reached: only `maxPages` limits it. */
   readonly isAgain?: boolean;
+  /** Called before each `next` is followed, with the number of pages so far. */
+  readonly between?: ((pages: number) => Promise<void>) | undefined;
 }
 
 const PAGES_AT_MOST = 1_000;
@@ -45,7 +47,7 @@ const ITEMS_AT_MOST = 100_000;
 const PAGES_AFTER_ENDLESS = 5;
 
 /** The page limit of a traversal without its own limit, after this many pages and items. */
-export function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
+function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
   if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.endless = true;
   return knowledge.endless ? PAGES_AFTER_ENDLESS : PAGES_AT_MOST;
 }
@@ -67,8 +69,9 @@ export async function walkOn(
   kit: Kit,
   query: PageQuery,
   first: Exchange,
-  { client = 'primary', maxPages = Infinity, enough = Infinity, known = Infinity, isAgain }: WalkOptions = {},
+  options: WalkOptions = {},
 ): Promise<Walk> {
+  const { client = 'primary', maxPages = Infinity, enough = Infinity, known = Infinity, isAgain } = options;
   const exchanges = [first];
   const urls = new Set([first.request.url]);
   const summary = new WalkSummary();
@@ -110,16 +113,25 @@ export async function walkOn(
       : Math.min(maxPages, pagesAtMost(kit, unlimitedPages, unlimitedPages > 0 ? summary.count : 0));
     if (exchanges.length >= most || summary.ids.size >= enough) return ended('cut');
     urls.add(page.nextUrl);
+    await options.between?.(exchanges.length);
     const exchange = await kit.follow(page.nextUrl, client);
-    if (exchange.transportError) throw new Untested(`a walk broke off: ${exchange.transportError.message}`);
+    if (exchange.transportError)
+      throw new PreconditionFailed(`a walk broke off: ${exchange.transportError.message}`);
     if (exchange.status !== 200) {
       return ended('stuck', `page ${exchanges.length + 1} was answered ${sayRefusal(exchange)}`);
     }
-    noteBoundary(kit, exchanges.at(-1)!, exchange);
+    // The ties of the scratch tenant are not those of the data.
+    if (client !== 'scratch') noteBoundary(kit, exchanges.at(-1)!, exchange);
     exchanges.push(exchange);
     const repeated = summary.add(exchange);
     if (repeated) return ended('stuck', `page ${exchanges.length} repeats ${sayItem(repeated)}`);
   }
+}
+
+/** Whether a walk is stuck because it came back to what it had passed; otherwise its `next` could not be followed. */
+export function cameBack({ summary, exchanges }: Walk): boolean {
+  const { nextUrl } = pageOf(exchanges.at(-1)!);
+  return summary.repeated !== undefined || exchanges.some(({ request }) => request.url === nextUrl);
 }
 
 /** The summary of a walk. It keeps only the ids of items, since a walk may be long. */
