@@ -327,7 +327,7 @@ export class TargetHealth {
       return new TargetLocked(
         `429 ${waited} after ${this.wrongSecrets} wrong secrets, because of a lockout or of a rate limit of the token endpoint: shorten the lockout or raise the limit for the run`,
       );
-    const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run, or ask less with --budget`;
+    const why = `the target ${asked ? 'answers' : 'kept answering'} 429 ${waited}; raise its rate limit for the run, or certify with --budget`;
     if (!counts) return new Untested(why);
     const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;
     this.rejectedInARow.set(channel, rejected);

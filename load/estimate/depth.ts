@@ -4,6 +4,7 @@
  * affect both alike.
  */
 import { median } from './numbers.ts';
+import { binomialAtMost } from './step.ts';
 
 export const DEPTH = {
   /** A page is slower than the other of its pair if it takes this many times the work. */
@@ -50,6 +51,8 @@ export type DepthFinding = ReturnType<typeof depthShape>;
 export const LEAST_PAGES = 12;
 /** A safety limit: smaller differences are no finding. */
 const LEAST_MS = 4;
+/** Significance of the sign test: four of four pairs have it. A shape must show twice. */
+const BY_CHANCE = 0.07;
 const BINS = 20;
 
 const CAUSES = {
@@ -67,8 +70,11 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   const work = (ms: number): number => Math.max(0.1, ms - emptyMs);
   const ratio = (pairs: readonly Pair[]): number =>
     Math.exp(median(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
-  const slower = (pairs: readonly Pair[]): boolean =>
+  const seemsSlower = (pairs: readonly Pair[]): boolean =>
     ratio(pairs) > DEPTH.factor && median(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
+  const slower = (pairs: readonly Pair[]): boolean =>
+    seemsSlower(pairs) &&
+    binomialAtMost(pairs.filter(([ms, other]) => ms <= other).length, pairs.length, 0.5) <= BY_CHANCE;
   const flipped = (pairs: readonly Pair[]): Pair[] => pairs.map(([ms, other]) => [other, ms]);
   const between = (from: number, to: number): Pair[] =>
     pages.flatMap(({ depth, ms, firstMs }) =>
@@ -86,10 +92,13 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
     [slower(long(true)), 'slow-on-long-windows', CAUSES.plan],
   ];
   const [, shape = 'flat', likelyCause] = causes.find(([found]) => found) ?? [];
+  const compared = [deep, flipped(all), long(false), long(true)];
   const width = Math.ceil(pages.length / BINS);
   return {
     flat: shape === 'flat',
     shape,
+    /** Whether pages seem slower, but vary so much that it may be chance. */
+    isOpen: shape === 'flat' && compared.some(seemsSlower),
     /** Implementation mistakes that produce this shape, for the report. */
     likelyCause,
     /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */

@@ -29,7 +29,7 @@ export interface LimiterFinding {
   readonly interval?: readonly [low: number, high: number];
   /** Answers that the kind was not fitted to, and how many of them it predicts. */
   readonly prediction?: Readonly<Record<'asPredicted' | 'requests', number>>;
-  /** Whether the Retry-After waits were long enough; absent if none was named or waited out. */
+  /** Whether the Retry-After waits were long enough; absent if none was waited out, or half of them were not. */
   readonly retryAfterHonest?: boolean;
   /** Retry-After waits of the probe, those that were long enough, and the longest additional time to an admission. */
   readonly retryAfter?: Readonly<Record<'waits' | 'longEnough' | 'worstShortSeconds', number>>;
@@ -153,9 +153,10 @@ function judgeRetryAfter(seen: readonly Observation[]) {
       worstShortSeconds = Math.max(worstShortSeconds, (admitted.atMs - refused.atMs) / 1000 - named);
   }
   const waits = longEnough + short + same;
+  if (waits === 0) return {};
   const isTooShort =
-    (short >= LEAST_SHORT_WAITS && short > longEnough) || (same > LEAST_SHORT_WAITS && longEnough === 0);
-  if (waits === 0 || (longEnough === 0 && !isTooShort)) return {};
+    (short >= LEAST_SHORT_WAITS && short > longEnough) || same > LEAST_SHORT_WAITS * Math.max(1, longEnough);
+  const isDecided = isTooShort || longEnough > short + same;
   const retryAfter = { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) };
-  return { retryAfter, retryAfterHonest: !isTooShort };
+  return { retryAfter, ...(isDecided ? { retryAfterHonest: !isTooShort } : {}) };
 }

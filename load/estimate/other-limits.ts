@@ -43,7 +43,8 @@ function separatingCount(sent: readonly Sent[], transitMs: number): number | und
     if (ok) inFlight.push(sentMs + rttMs - transitMs);
   }
   const limit = quantile(ascending(refused), 0.5);
-  const tolerance = Math.max(1, TOLERANCE * limit);
+  // The neighbours of a small limit are other limits: one request in a round trip looks like one or two at a time.
+  const tolerance = limit < 4 ? 0 : Math.max(1, TOLERANCE * limit);
   const share = (counts: readonly number[], test: (count: number) => boolean): number =>
     counts.filter(test).length / counts.length;
   // Without tolerance: for a limit of one or two, the adjacent count is already on the other side.

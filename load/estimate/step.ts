@@ -167,7 +167,7 @@ export function pacesOf(samples: readonly Sample[], offered: number, idleMs: num
 export type Verdict = 'holds' | 'breaks' | 'undecided';
 
 /** Binomial distribution function: the probability of at most k bad answers among n, each with probability p. */
-function binomialAtMost(k: number, n: number, p: number): number {
+export function binomialAtMost(k: number, n: number, p: number): number {
   if (k < 0) return 0;
   if (k >= n || p <= 0) return 1;
   if (p >= 1) return 0;

@@ -1,12 +1,12 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
-import { ascending, largest, median, quantile } from '../estimate/numbers.ts';
+import { ascending, largest, linesOf, median, quantile } from '../estimate/numbers.ts';
 import { failed, judgeStep, LATE_SHARE, lateOf, type Slo, type Step } from '../estimate/step.ts';
 import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { SLO } from '../run/flags.ts';
 import { type ArrivalsRun, type Scenario, type Session, vusFor } from '../run/session.ts';
 import { arrivalsUnderOutages, type ChaosRun } from './chaos.ts';
-import { brokenThresholds, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
+import { brokenThresholds, failuresText, perSecond, quantiles, timeSeries, tooFew } from './format.ts';
 
 type Ran = Pick<ArrivalsRun, 'samples' | 'run'> & Partial<ChaosRun>;
 type Judge = (ran: Ran & { step: Step }, session: Session) => { held: boolean; lines: readonly string[] };
@@ -41,16 +41,18 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     const at = (share: number): number => quantile(sorted, share);
     const { held, lines } = judge?.({ ...ran, step }, session) ?? bySlo;
     const share = run.oneIn > 1 ? ` (one in ${run.oneIn} measured)` : '';
+    const failures = failuresText(samples);
     return {
       held,
       seconds,
       latency: { requests: samples.length * run.oneIn, p50Ms: at(0.5), p99Ms: at(0.99) },
-      summary: [
+      summary: linesOf(
         `${samples.length * run.oneIn} ${unit}${share} at ${perSecond(rate)} over ${seconds.toFixed(0)} s: ${quantiles(samples.map((one) => one.latencyMs))}, ${step.late} of ${step.counted} late or failed after the warm-up`,
+        failures !== '' && `answered with ${failures}`,
         ...lines,
         ...(ran.lines ?? []),
         ...brokenThresholds(run.summary?.thresholds),
-      ],
+      ),
       tables: { time: timeSeries(samples), shares: SHARES.map((share) => ({ share, ms: at(share) })) },
     };
   },
@@ -129,7 +131,6 @@ export const spike = arrivals('spike', {
       held: isNormal && lost === 0,
       lines: [
         `p99 ${before.toFixed(0)} ms before the spike; ${during.toFixed(0)} ms during it, at ${perSecond(rate * spikeFactor)}; ${after.toFixed(0)} ms at the end`,
-        `${samples.filter(({ status }) => status === 429).length} answers 429, ${lost} other failures`,
         isNormal
           ? `recovered ${(recoveredMs / 1000).toFixed(1)} s after the spike`
           : `the end of the run does not meet the SLO: ${end.late} of ${end.requests} late, ${end.failed} rejected or failed`,

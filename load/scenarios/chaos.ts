@@ -4,6 +4,7 @@ import { largest, median, smallest } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { type ArrivalsRun, type Session, VoidRun } from '../run/session.ts';
+import { failuresText } from './format.ts';
 import { changes, mint, readStored, type Stored, Unreachable } from '../run/target.ts';
 import { Oracle } from '../../engine/data/oracle.ts';
 import type { Target } from '../../engine/target/target.ts';
@@ -100,11 +101,7 @@ function describeOutages(outages: readonly Recovered[], failures: readonly Timed
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   const lengths = outages.map(({ beganAtMs, endedAtMs }) => endedAtMs - beganAtMs);
   const slowest = largest(outages.map(({ endedAtMs, servedMs = endedAtMs }) => servedMs - endedAtMs));
-  const statuses = failures.map(({ status }) => status || 'no answer');
-  const answers = [...new Set(statuses)].map(
-    (status) => `${status} × ${statuses.filter((one) => one === status).length}`,
-  );
-  return `${outages.length} outages of ${seconds(smallest(lengths))} to ${seconds(largest(lengths))} s: ${answers.join(', ')}; served again after ${seconds(slowest)} s at most`;
+  return `${outages.length} outages of ${seconds(smallest(lengths))} to ${seconds(largest(lengths))} s: ${failuresText(failures)}; served again after ${seconds(slowest)} s at most`;
 }
 
 /** Adds findings for pages that differ from the screenings stored before; returns the summary line. */

@@ -7,9 +7,20 @@ import { VoidRun } from '../run/session.ts';
 
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;
 
+/** The median and the p99, whose 95 % interval lies between order statistics; few answers give it no upper end. */
 export function quantiles(valuesMs: readonly number[]): string {
   const sorted = ascending(valuesMs);
-  return `p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`;
+  const [rank, off] = [0.99 * sorted.length, 1.96 * Math.sqrt(0.99 * 0.01 * sorted.length)];
+  const [low, high] = [sorted[Math.max(0, Math.floor(rank - off) - 1)], sorted[Math.ceil(rank + off)]];
+  const interval = `${(low ?? NaN).toFixed(1)} ${high === undefined ? 'or more' : `to ${high.toFixed(1)}`}`;
+  return `p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms (${interval})`;
+}
+
+/** The failed answers by status, such as `429 × 42, no answer × 3`; empty without failures. */
+export function failuresText(samples: readonly Pick<Sample, 'status'>[]): string {
+  const counts = new Map<number, number>();
+  for (const { status } of samples) if (failed(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].map(([status, count]) => `${status || 'no answer'} × ${count}`).join(', ');
 }
 
 /** `between 3 and 5`; without an upper end `at least 3; higher rates were not measured`. */

@@ -39,6 +39,8 @@ async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
     session.tell(`  ${before}: measuring again`);
     depth = await measured();
   }
+  if (depth.isOpen)
+    throw new VoidRun('latencies vary too much to compare pages: use a smaller --page-size, for more pages');
   const tables = session.options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
   return {

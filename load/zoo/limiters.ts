@@ -138,9 +138,9 @@ const OTHER_LIMITERS: Rows = {
     const behaviour = { limits: [zoo.leakyBucket(ratePerSecond, Infinity, true)] };
     return { behaviour, figures: { ratePerSecond }, right: isShaper };
   },
-  'Retry-After rounded down, or 3 s short': limitOf(20, 40, (limit, random) => {
-    const isRounded = random() < 0.5;
-    const retryAfter = (seconds: number) => (isRounded ? Math.floor(seconds) : Math.ceil(seconds) - 3);
+  'Retry-After rounded down, 3 s short, or always 1 s': limitOf(20, 40, (limit, random) => {
+    const ways = [Math.floor, (seconds: number) => Math.ceil(seconds) - 3, () => 1];
+    const retryAfter = ways[whole(random, 0, 3)]!;
     return {
       behaviour: { ...zoo.limited(fixedWindow(limit, 4500, 4500 * random())), retryAfter },
       figures: { longRunPerSecond: limit / 4.5 },
@@ -216,7 +216,7 @@ const OTHER_LIMITERS: Rows = {
 
 const DISTRIBUTIONS = ['deterministic', 'exponential'] as const;
 
-/** No limiter of requests, and what looks like one. */
+/** No limiter of requests, and what looks like one; and a limiter that looks like a concurrency limit. */
 const NO_LIMITERS: Rows = {
   'no limiter': () => ({ behaviour: {}, right: isKind('none-found') }),
   'a slow server': limitOf(1, 6, (workers, random) => ({
@@ -248,6 +248,15 @@ const NO_LIMITERS: Rows = {
     },
     right: ({ kind, alternatives }) => [kind, ...alternatives].includes('fixed-window'),
   })),
+  'one request in about a round trip': (random) => {
+    const windowMs = 20 + 60 * random();
+    const right = ({ concurrencyLimit }: LimiterFinding): boolean => concurrencyLimit === undefined;
+    return {
+      behaviour: zoo.limited(fixedWindow(1, windowMs)),
+      figures: { windowSeconds: windowMs / 1000 },
+      right,
+    };
+  },
   'a window that delays instead of rejecting': limitOf(20, 60, (limit, random) => ({
     behaviour: { limits: [zoo.tarpit(fixedWindow(limit, 2000), 300 + 1700 * random())] },
     right: isKind('cannot-tell'),
@@ -280,7 +289,9 @@ async function judge({ behaviour, full, figures = {}, right }: Drawn, net: Netwo
   const read = readVirtually(target, full ? zoo.server(full) : target, net);
   const fullPages =
     found.kind === 'cannot-tell' ? undefined : await compareFullPages(read, found.fromRest?.admitted);
-  const isUnitOpen = fullPages?.unit === 'cannot-tell';
+  // A limit that was not met is not excluded.
+  const isUnmet = full !== undefined && fullPages?.isRejected === false;
+  const isUnitOpen = isUnmet || fullPages?.unit === 'cannot-tell';
   const isRightUnit = isUnitOpen || (fullPages?.unit === 'items-or-bytes') === (full !== undefined);
   const all: Figures = { ...found, ...found.shaper };
   const errors = Object.entries(figures).flatMap(([figure, truth]) => {
