@@ -111,7 +111,9 @@ async function pagePrecondition(kit: Kit): Promise<void> {
   const [[from, to]] = WIDE_WINDOWS;
   const exchange = asked.status === 200 ? asked : await kit.page({ from, to, pageSize: 10 });
   if (!isObject(exchange.json)) {
-    throw new Untested(`${sayRequest(exchange.request)} was answered 200 without a JSON object; check baseUrl`);
+    throw new Untested(
+      `${sayRequest(exchange.request)} was answered 200 without a JSON object; check baseUrl`,
+    );
   }
 }
 
