@@ -41,10 +41,12 @@ export async function readJson<T>(
   const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [first] = parsed.error.issues;
-  throw new UsageError(
-    `${flag}: ${path} is not a ${what}: ${first!.path.join('.') || 'the whole'}: ${first!.message}`,
-  );
+  const why = `${first!.path.join('.') || 'the whole'}: ${withoutPrefix(first!.message)}`;
+  throw new UsageError(`${flag}: ${path} is not a ${what}: ${why}`);
 }
+
+/** A message of zod: the rest says what is invalid. */
+export const withoutPrefix = (message: string): string => message.replace(/^Invalid input: /, '');
 
 /** Like recursive mkdir, which loops forever in folders that reject new ones with ENOENT, such as /proc. */
 export function makeFolder(path: string): void {

@@ -88,11 +88,12 @@ const REQUIREMENTS_OF_PAGES = [
 
 for (const moment of MOMENTS) {
   const access = moment === MOMENTS[0] ? 'exclusive' : 'disturbs';
-  test(titleIn(moment, PAGES.name), about(REQUIREMENTS_OF_PAGES, { access, isSupplement: true }), ({ kit }) =>
+  const right = titleIn(moment, 'every page is right, in pairwise combinations');
+  test(right, about(REQUIREMENTS_OF_PAGES, { access, isSupplement: true }), ({ kit }) =>
     inEveryCombination(kit, PAGES, moment, 0, (request) => walkThere(kit, request)),
   );
   test(
-    titleIn(moment, DEFAULT.name),
+    titleIn(moment, 'the default pageSize is 100, in pairwise combinations'),
     about(['4.2-pageSize-default', '4.2-r7-link'], { access, isSupplement: true }),
     ({ kit }) => inEveryCombination(kit, DEFAULT, moment, 0, (request) => askDefault(kit, request)),
   );

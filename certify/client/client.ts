@@ -46,6 +46,7 @@ function environmentOf(given: Given): Record<string, string> {
 const MOST_OUTPUT = 64 * 1024 * 1024;
 const GRACE_MS = 1_500;
 
+/** Throws a UsageError if the shell cannot start the command; no exit status if it was stopped. */
 export function commandClient(command: string, directory: string): Client {
   return async (given, signal) => {
     const child = spawnGuarded('/bin/sh', ['-c', fillIn(command, given)], {

@@ -60,6 +60,7 @@ function authorizationLines({ authorization }: Exchange['request']): [string, st
   return [['authorization', authorization.kind === 'header' ? authorization.label : 'Bearer $TOKEN']];
 }
 
+/** An entry of a HAR file, redacted. */
 export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
   // From the token response on, the token is a secret too; the redactor recognizes JWTs by their form.
@@ -253,6 +254,7 @@ export const targetOfRecording = ({ baseUrl, authUrl }: Recording): Target => ({
   headers: {},
 });
 
+/** Sends nothing: only the observers judge. What no exchange of the recording shows is untested. */
 export async function judgeRecording(
   { exchanges }: Recording,
   target: Target,

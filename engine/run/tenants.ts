@@ -6,6 +6,7 @@ import { correctTenant } from './attribution/configuration-mismatches.ts';
 import { oracleOfDataset } from './observers/served-dataset.ts';
 import type { RunContext } from './state/context.ts';
 
+/** From the target file, else from the token. Throws Untested if the client or its tenant is missing. */
 export async function tenantOf(run: RunContext, client: ClientName): Promise<string> {
   const credentials = run.target.clients[client];
   if (!credentials) throw new Untested(`supply clients.${client} in the target file`);

@@ -54,6 +54,7 @@ interface Polling {
   readonly pageSize?: number;
 }
 
+/** The dataset as the target serves it: whether it shows late, and with how many digits. */
 export async function servedDataset(
   items: readonly OracleItem[],
   fetchPage: FetchPage,

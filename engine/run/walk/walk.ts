@@ -16,6 +16,7 @@ import { firstDescent, isAmong, isInWindow, returnedAs, sayItem } from '../../ch
 import { PreconditionFailed } from '../../errors.ts';
 
 /** complete: the last page had no next · stuck: next could not be followed to the end · cut: the caller's limit was reached. */
+/** complete: the last page has no `next`. stuck: its `next` leads nowhere, or is refused. cut: a limit was reached. */
 type WalkEnd = 'complete' | 'stuck' | 'cut';
 
 export interface Walk {
@@ -65,6 +66,7 @@ export async function walk(kit: Kit, query: PageQuery, options: WalkOptions = {}
   return walkOn(kit, query, first, options);
 }
 
+/** Walks on from an answered first page. Throws Untested if a connection breaks. */
 export async function walkOn(
   kit: Kit,
   query: PageQuery,
