@@ -75,6 +75,14 @@ for (const [title, results, expected] of [
     ['4.2-success 4.2-r1-zero-width 4.2-fractions'],
   ],
   [
+    'where no token is accepted, a valid one is not either',
+    [
+      failed('4.2-success', 'expected 200, got 401 unauthenticated'),
+      failed('5-valid-token', 'expected 200: the token lasts 3595 s more, got 401 unauthenticated'),
+    ],
+    ['4.2-success 5-valid-token'],
+  ],
+  [
     'a token that is not verified does not follow from a request without one',
     [failed('5-missing', SERVED), failed('5-forged', SERVED)],
     ['5-missing', '5-forged'],

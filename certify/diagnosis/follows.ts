@@ -150,6 +150,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     follow: /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
     but: /^(all # screenings|item # at TIME$)/,
   },
+  { cause: /^4\.2-success$/, has: /^answered 401/, follow: /^5-valid-token$/ },
   // A token in the query is not in the header; a server that accepts any string verifies nothing; one that accepts an
   // altered payload verifies no signature.
   { cause: /^5-missing$/, follow: /^5-(scheme|garbage|query-token)$/, has: SERVED, shows: SERVED },

@@ -50,6 +50,7 @@ const KINDS: Readonly<Record<string, string>> = {
   'reads a pageSize up to its first letter': 'what is no integer is read as one',
   'a malformed integer is 422': 'the framework’s own error answers',
   'a from_id of no screening is refused': 'a valid window is refused',
+  'a proxy removes the Authorization header': 'no token is accepted',
   'rejected requests are 503': 'the rate limit does not say how long to wait',
 };
 

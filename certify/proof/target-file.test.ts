@@ -15,7 +15,7 @@ import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf } from '../../reference-server/faults/bearer.ts';
 import { EVERYTHING, merged, screening, withAdded } from '../../reference-server/faults/rows.ts';
 import { startInProcess, test, type World } from '../../reference-server/testing.ts';
-import { answering, storedPages, verifying } from '../../reference-server/run/alter.ts';
+import { answering, both, html, nextUrls, storedPages, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
@@ -199,20 +199,29 @@ for (const [what, ids, supply, words] of SUPPLIES)
     expect(report.summary).not.toContain('\n');
   });
 
+const notFound = answering(
+  () => html(404, 'Not Found'),
+  (_, { path }) => path.startsWith('/api/'),
+);
+
 test('a baseUrl at which a web server answers 404 in HTML', async ({ small }) => {
-  const page = { status: 404, headers: [['content-type', 'text/html']], body: '<h1>' } as const;
-  const elsewhere = answering(
-    () => page,
-    (_, { path }) => path.startsWith('/api/'),
-  );
   const report = await certified(
     small,
     ({ baseUrl }) => ({ baseUrl: `${baseUrl}/api` }),
     '4.2-success,5,7.2',
-    elsewhere,
+    notFound,
   );
   expect(failedOf(report)).toEqual([]);
-  expect(report.summary).toMatch(/was answered 404 <h1>; check baseUrl/);
+  expect(report.summary).toMatch(/was answered 404 <h1>.*; check baseUrl/);
+});
+
+test('a next that leads to the 404 in HTML of a web server', async ({ small }) => {
+  const server = both(
+    notFound,
+    nextUrls(({ href }) => href.replace('/v1/', '/api/v1/')),
+  );
+  const report = await certified(small, () => ({}), '4.2-r6-next-target,7.2-body', server);
+  expect(failedOf(report)).toEqual([expect.stringMatching(/^4\.2-r6-next-target: /)]);
 });
 
 for (const [seconds, verdict] of [

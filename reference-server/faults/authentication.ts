@@ -71,6 +71,9 @@ export const authentication: readonly Fault[] = [
     ),
     'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
   }),
+  ...fails({ '4.2-success': /200.*401 unauthenticated/ })({
+    'a proxy removes the Authorization header': authorized(() => ''),
+  }),
   ...fails({ '5-missing': /401 unauthenticated.*403/ })({
     'a request without a token is 403': onHeader(/^$/, '403 forbidden'),
   }),

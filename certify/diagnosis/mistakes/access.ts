@@ -33,6 +33,13 @@ PyJWT: jwt.decode(token, key, algorithms=["ES256"], audience=AUD)`,
     breaks: '5-forged',
     when: /^answered 2/m,
   },
+  'no token is accepted': {
+    why: 'Also a request with a new token is answered 401, so no page is served. The API expects another issuer, audience or key than the token endpoint uses, or a proxy before it removes the Authorization header (Squid, Apache httpd before CGI).',
+    fix: 'Give both the same issuer, audience and keys, and let the proxy pass the header on.',
+    right: `Squid: cache_peer … login=PASSTHRU · Apache httpd: CGIPassAuth On`,
+    breaks: '4.2-success',
+    when: /^answered 401/m,
+  },
   'how long a token is good is not its exp': {
     why: 'Expired tokens are accepted, or good ones refused before their exp: after a number of requests, after a later mint, or now and then. exp is not checked or with a leeway meant for clocks; tokens are kept in a store that evicts them, or that holds one per client.',
     fix: 'Check exp with a leeway of seconds, and nothing else about age.',

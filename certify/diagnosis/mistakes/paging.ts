@@ -147,7 +147,7 @@ SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE scr
     fix: 'Refuse only to < from and what is not RFC 3339; answer an empty window with 200 and items: [].',
     right: `{"items": [], "links": {}}   -- for from = to, for the year 3000, and for a window of decades`,
     breaks: '4.2-success 4.2-r1-zero-width 4.2-lowercase 4.2-fractions 4.2-from_id',
-    when: /^answered [234]/m,
+    when: /^answered (?!401)[234]/m,
   },
   'instants overflow the number that counts them': {
     why: 'Windows that reach far back or ahead select nothing, or the wrong years; or a fraction is read as a number of microseconds whatever its length. Nanoseconds in 64 bits end in 1677 and 2262, seconds in 32 bits in 1901 and 2038; two-digit years are read as 19xx; fractions are read as integers.',
