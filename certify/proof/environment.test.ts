@@ -12,7 +12,7 @@ import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers, both, html } from '../../reference-server/run/alter.ts';
+import { answers, both, html, refusal } from '../../reference-server/run/alter.ts';
 import { authorized } from '../../reference-server/faults/bearer.ts';
 import { anySecret } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
@@ -79,6 +79,16 @@ for (const status of [502, 521])
     const report = await certifyServer(small, unreachable, 'bare', options);
     leavesItIncomplete(report, new RegExp(`answers ${status} to everything`));
   });
+
+test('ends soon where everything is answered 500 from some request on', async ({ small }) => {
+  const failing = answersFor(60, Infinity, () => refusal('500 internal_error'), { matches: () => true });
+  const clock = fakeClock(Date.now);
+  const startedAtMs = clock.now();
+  const only = selectIds(['5', '7.2-no-unprovoked-5xx']);
+  const report = await certifyServer(small, failing, 'bare', { runs: 1, clock, only });
+  expect(failedOf(report).join()).toMatch(/^7\.2-no-unprovoked-5xx: .*500 internal_error[^:]*$/);
+  expect(clock.now() - startedAtMs).toBeLessThan(120_000);
+});
 
 /** Passes each connection on to the port until `isBroken`, given the number of the connection and whether it was used. */
 function brokenConnections(port: number, isBroken: (connection: number, isUsed: boolean) => boolean) {

@@ -46,8 +46,8 @@ const LONGEST_ASKED_MS = 310_000;
 /** Without Retry-After: longer than the window of a limit per minute. */
 const LONGEST_GUESS_MS = 65_000;
 const MOST_THROTTLES = 40;
-/** Requests in a row that got 429 until their waits were used up; one is enough if nothing was served before. */
-const REJECTED_IN_A_ROW = 2;
+/** Requests in a row that got 429 or 500 until their waits were used up; for 429 one is enough if nothing was served before. */
+const VAIN_IN_A_ROW = 2;
 /** A locked client is probed after 0.5, 1, 2 … 16 s. */
 const LOCKOUT_PROBES = 6;
 const MOST_LOCKOUTS = 2;
@@ -80,6 +80,7 @@ export class TargetHealth {
   /** Since when every request of a channel was rejected. */
   private readonly rejectedSinceMs = new Map<Channel, number>();
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
+  private vainRecoveries = 0;
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
   /** False once a request failed through all retries although others were served. */
@@ -224,6 +225,7 @@ export class TargetHealth {
 
   /** Notes that a failed request was served on retry. */
   noteAccident(): void {
+    this.vainRecoveries = 0;
     this.unsteadyUntilMs = this.options.clock.now() + UNSTEADY_MS;
   }
 
@@ -254,7 +256,8 @@ export class TargetHealth {
     if (transportError?.kind === 'refused')
       this.giveUp(`no connection to ${origin} (${transportError.message})`);
     if (transportError) this.giveUp(`every connection to ${origin} breaks (${transportError.message})`);
-    if (isGatewayStatus(status)) this.giveUp(`${origin} answers ${status} to everything`);
+    const isDown = isGatewayStatus(status) || (known && ++this.vainRecoveries >= VAIN_IN_A_ROW);
+    if (isDown) this.giveUp(`${origin} answers ${status} to everything`);
     return false;
   }
 
@@ -328,7 +331,7 @@ export class TargetHealth {
     if (!counts) return new Untested(why);
     const rejected = (this.rejectedInARow.get(channel) ?? 0) + 1;
     this.rejectedInARow.set(channel, rejected);
-    if (this.served.has(channel) && rejected < REJECTED_IN_A_ROW) return new Untested(why);
+    if (this.served.has(channel) && rejected < VAIN_IN_A_ROW) return new Untested(why);
     this.exhausted.set(channel, why);
     return new TargetGone(why);
   }
