@@ -12,7 +12,15 @@ import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
-import { answers, both, html, refusal } from '../../reference-server/run/alter.ts';
+import {
+  answers,
+  both,
+  counting,
+  emptyPage,
+  html,
+  isScreenings,
+  refusal,
+} from '../../reference-server/run/alter.ts';
 import { authorized } from '../../reference-server/faults/bearer.ts';
 import { anySecret } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
@@ -88,6 +96,14 @@ test('ends soon where everything is answered 500 from some request on', async ({
   const report = await certifyServer(small, failing, 'bare', { runs: 1, clock, only });
   expect(failedOf(report).join()).toMatch(/^7\.2-no-unprovoked-5xx: .*500 internal_error[^:]*$/);
   expect(clock.now() - startedAtMs).toBeLessThan(120_000);
+});
+
+test('reports that every screening is gone at the end', async ({ small }) => {
+  const emptied = counting(async (asked, request, next) => {
+    const answer = await next(request);
+    return asked > 700 && answer.status === 200 ? emptyPage() : answer;
+  }, isScreenings);
+  leavesItIncomplete(await certifyServer(small, emptied, 'bare', { runs: 1 }), /empty at the end of the run/);
 });
 
 /** Passes each connection on to the port until `isBroken`, given the number of the connection and whether it was used. */
