@@ -9,7 +9,7 @@ import {
 } from '../engine/client/altered-token.ts';
 import { forge } from '../engine/client/forged-token.ts';
 import type { Authorization, RequestOut } from '../engine/client/exchange.ts';
-import { screeningsUrl } from '../engine/client/page.ts';
+import { screeningsUrl, SOME_WINDOW } from '../engine/client/page.ts';
 import type { Token } from '../engine/client/token.ts';
 import { UNLESS, type Judge } from '../engine/checks/mismatch.ts';
 import { FORBIDDEN, NOT_FOUND, UNAUTHENTICATED, type Refusal, refused } from '../engine/checks/errors.ts';
@@ -229,3 +229,48 @@ for (const check of RULES.flatMap(checksOf))
   test(check.title, about(check.ids, { ...check, isSupplement: isSupplementary(check) }), ({ kit }) =>
     check.run(kit),
   );
+
+const TIME_RANGE: Refusal = [400, 'invalid_time_range'];
+const OUT_OF_RANGE: Refusal = [400, 'page_size_out_of_range'];
+const INVALID_REQUEST: Refusal = [400, 'invalid_request'];
+
+/** No order of checks is given, so that either mistake may be named. */
+test(
+  'a request with two mistakes is rejected for one of them',
+  about(['5-missing', '5-forbidden-unknown', '7.2-invalid_time_range', '7.2-no-unprovoked-5xx'], {
+    needs: 'page',
+    access: 'reads',
+    isSupplement: true,
+  }),
+  async ({ kit }) => {
+    const own = await kit.tenantOf();
+    const primary = { kind: 'client', client: 'primary' } as const;
+    const to = encodeURIComponent(SOME_WINDOW.to);
+    for (const [id, tenantId, query, by, ...accepted] of [
+      ['5-missing', own, `?from=abc&to=${to}`, { kind: 'none' }, UNAUTHENTICATED, TIME_RANGE],
+      [
+        '5-forbidden-unknown',
+        UNKNOWN_TENANT,
+        `?from=abc&to=${to}`,
+        primary,
+        FORBIDDEN,
+        NOT_FOUND,
+        TIME_RANGE,
+      ],
+      [
+        '7.2-invalid_time_range',
+        own,
+        `?from=abc&to=${to}&pageSize=0`,
+        primary,
+        TIME_RANGE,
+        OUT_OF_RANGE,
+        INVALID_REQUEST,
+      ],
+    ] as const) {
+      const exchange = await kit.send(kit.request(tenantId, query, by));
+      // The observers judge failures.
+      const judge: Judge = (answer) => (answer.status < 500 ? refused(kit, ...accepted)(answer) : undefined);
+      kit.check(id, exchange, judge, 'two mistakes');
+    }
+  },
+);

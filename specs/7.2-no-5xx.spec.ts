@@ -137,7 +137,7 @@ test(
     await sendForm(kit, '', '');
     for (const body of ['null', '{]']) await sendForm(kit, body, 'application/json');
     const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
-    const refused = tokenRequestOf(kit, formEncode(password));
+    const refused = tokenRequestOf(kit, formEncode(replaced(password, 'scope', 'kit.unknown')));
     await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });
     await sendOddHeaders(kit, valid);
     // Some servers end earlier tokens.

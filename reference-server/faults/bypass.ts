@@ -208,6 +208,12 @@ export const bypasses: readonly Fault[] = [
       shown.includes(own),
     ),
   }),
+  ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
+    'a trailing slash opens the path of an unknown tenant': {
+      server: spelled(TRAILING_SLASH, 403),
+      target: ({ clients: { secondTenant: _, ...clients }, ...target }) => ({ ...target, clients }),
+    },
+  }),
   ...failsFull({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'the path of a tenant that is not onboarded is an empty page for every tenant': accepting(
       'forbidden',

@@ -15,11 +15,12 @@ import {
   reading,
   refusal,
   refusals,
+  windowOf,
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
-import { basicOf } from './bearer.ts';
+import { authorizationOf, basicOf } from './bearer.ts';
 import { edgeLike } from './window.ts';
 
 const { fails, failsFull, failsLater } = theme([...REFUSALS, ...PAGES]);
@@ -34,6 +35,8 @@ const coded = (status: number, code: string): ServerOptions =>
   refusals([status], (answer) => ({ ...answer, body: JSON.stringify({ code }) }));
 
 const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
+
+const isMalformedTwice: Where = (query) => query.get('pageSize') === '0' && windowOf(query)[0] === undefined;
 /** Fails instead of answering with screenings. */
 const failing = (where: (page: ServiceAnswer, request: ServiceRequest) => boolean): ServerOptions =>
   answers(
@@ -230,7 +233,14 @@ export const restErrors: readonly Fault[] = [
       (query) => /^-\d+$/.test(query.get('from_id') ?? '') && BigInt(query.get('from_id')!) < -(2n ** 63n),
     ),
   }),
+  ...fails({ '7.2-invalid_time_range': /400 invalid_time_range or.*200/ })({
+    'a page of two malformed parameters is empty': answering(emptyPage, isMalformedTwice),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'two malformed parameters are 500': crashing(isMalformedTwice),
+    'a malformed from without a token is 500': crashing(
+      (query, request) => authorizationOf(request) === '' && /^[a-z]+$/.test(query.get('from') ?? ''),
+    ),
     'sort by a member that no screening has is 500 where there are some': failing((_, request) =>
       queryOf(request).has('sort'),
     ),

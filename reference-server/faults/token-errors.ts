@@ -295,6 +295,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'Basic that is no UTF-8 is 500': crashing((_, request) => basicOf(request)?.includes('\ufffd') === true),
     'a scope beyond 255 characters is 500': crashingAt('scope', /.{256}/s),
+    'a wrong grant_type with a wrong scope is 500': crashing(
+      (form) =>
+        form.get('grant_type')?.[0] === 'password' &&
+        form.get('scope')?.[0]?.includes('screenings') === false,
+    ),
     'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
     'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
       const hasNoColon = basicOf(request)?.includes(':') === false;
