@@ -111,7 +111,6 @@ test(
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
       [`BearerToken ${text}`, 'BearerToken $TOKEN'],
       [`XBearer ${text}`, 'XBearer $TOKEN'],
-      [`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN'],
       [text, '$TOKEN (without a scheme)', '$TOKEN'],
       ['Bearer', 'Bearer (without a token)', 'Bearer'],
       ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
@@ -127,6 +126,11 @@ test(
     // RFC 6750, section 3.1 calls this a malformed request.
     const more = bearerHeader(`Bearer ${text} ,more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN ,more');
     await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
+    const joined = bearerHeader(`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN');
+    const answer = readable(await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, joined)));
+    kit.ledger.observe('no-space-after-bearer', String(answer.status));
+    // Akka HTTP and Pekko HTTP serve it.
+    if (answer.status !== 200) kit.check('5-scheme', answer, refused(kit, UNAUTHENTICATED), 'Bearer$TOKEN');
   },
 );
 

@@ -201,6 +201,10 @@ export const stacks: Groups = {
     'characters after a signature that base64url does not have are skipped': authorized((value) =>
       value.replace(/[^\w.~+/= -]+$/, ''),
     ),
+    // Akka HTTP and Pekko HTTP.
+    'a token without a space after Bearer is read': authorized((value) =>
+      value.replace(/^bearer(?=\S)/i, '$& '),
+    ),
     'a long list in addition to items': middleware(() => {
       let largest = 0;
       return async (request, next) => {
