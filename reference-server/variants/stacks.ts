@@ -205,6 +205,11 @@ export const stacks: Groups = {
     'a token without a space after Bearer is read': authorized((value) =>
       value.replace(/^bearer(?=\S)/i, '$& '),
     ),
+    // Ktor.
+    'an Authorization header that RFC 9110 does not allow is malformed': answering(
+      '400 invalid_request',
+      (_, request) => /^[^ ]+:|"/.test(authorizationOf(request)),
+    ),
     'a long list in addition to items': middleware(() => {
       let largest = 0;
       return async (request, next) => {
