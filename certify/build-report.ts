@@ -254,6 +254,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   'scope-subset': 'What does a request for a known and an unknown scope get?',
   'secret-after-nul': 'How is the client_secret with a NUL and itself after it answered?',
   'letter-after-signature': 'How is a token with `!` after its signature answered?',
+  'no-space-after-bearer': 'How is a token directly after `Bearer`, without a space, answered?',
   'json-token-request': 'How is a token request in JSON answered?',
   head: 'How is HEAD answered?',
   options: 'How is OPTIONS answered?',

@@ -107,11 +107,9 @@ test(
     const others: [value: string, label: string, shell?: string][] = [
       [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
       [`Token ${text}`, 'Token $TOKEN'],
-      [`Bearer "${text}"`, 'Bearer "$TOKEN"', 'Bearer \\"$TOKEN\\"'],
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
       [`BearerToken ${text}`, 'BearerToken $TOKEN'],
       [`XBearer ${text}`, 'XBearer $TOKEN'],
-      [`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN'],
       [text, '$TOKEN (without a scheme)', '$TOKEN'],
       ['Bearer', 'Bearer (without a token)', 'Bearer'],
       ['Bearer ', 'Bearer (with a space and no token)', 'Bearer '],
@@ -124,9 +122,18 @@ test(
         `Basic $(printf %s "$TOKEN:$TOKEN" | base64 | tr -d '\\n')`,
       ]);
     for (const other of others) await unauthenticated(kit, '5-scheme', bearerHeader(...other));
-    // RFC 6750, section 3.1 calls this a malformed request.
-    const more = bearerHeader(`Bearer ${text} ,more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN ,more');
-    await unauthenticated(kit, '5-scheme', more, '', [400, 'invalid_request']);
+    // RFC 6750, section 3.1 calls these malformed requests.
+    for (const malformed of [
+      bearerHeader(`Bearer ${text} ,more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN ,more'),
+      bearerHeader(`Bearer "${text}"`, 'Bearer "$TOKEN"', 'Bearer \\"$TOKEN\\"'),
+      bearerHeader(`Bearer: ${text}`, 'Bearer: $TOKEN'),
+    ])
+      await unauthenticated(kit, '5-scheme', malformed, '', [400, 'invalid_request']);
+    const joined = bearerHeader(`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN');
+    const answer = readable(await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, joined)));
+    kit.ledger.observe('no-space-after-bearer', String(answer.status));
+    // Akka HTTP and Pekko HTTP serve it.
+    if (answer.status !== 200) kit.check('5-scheme', answer, refused(kit, UNAUTHENTICATED), 'Bearer$TOKEN');
   },
 );
 

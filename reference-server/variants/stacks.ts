@@ -207,6 +207,15 @@ export const stacks: Groups = {
       path: request.path.replace(/(?<=\?.*)%(0[0-8ef]|1[\da-f])/gi, '%20'),
       body: Buffer.from(request.body.toString('latin1').replace(/%(0[0-8ef]|1[\da-f])/gi, '%20'), 'latin1'),
     })),
+    // Akka HTTP and Pekko HTTP.
+    'a token without a space after Bearer is read': authorized((value) =>
+      value.replace(/^bearer(?=\S)/i, '$& '),
+    ),
+    // Ktor.
+    'an Authorization header that RFC 9110 does not allow is malformed': answering(
+      '400 invalid_request',
+      (_, request) => /^[^ ]+:|"/.test(authorizationOf(request)),
+    ),
     'a long list in addition to items': middleware(() => {
       let largest = 0;
       return async (request, next) => {

@@ -10,9 +10,10 @@ SQL: to_char(test_time AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
     breaks: '2.3-testTime',
   },
   'the serializer bends empty or single values': {
-    why: 'items or links is null, missing, or of another type on some pages: on the empty one, on the last, or with a single item. XML-born converters unwrap arrays of one, nil slices become null in Go, links are left out where they are empty.',
+    why: 'items or links is null, missing, or of another type on some pages: on the empty one, on the last, or with a single item. XML-born converters unwrap arrays of one, nil slices become null in Go, Micronaut leaves out what is empty.',
     fix: 'Start from an empty array and an empty object, and always write both.',
-    right: `Go: items := make([]Screening, 0) · Java: List.of(), Map.of() · every page has "items": […] and "links": {…}`,
+    right: `Go: items := make([]Screening, 0) · Java: List.of(), Map.of() · Micronaut: also @JsonInclude(ALWAYS) on both
+every page has "items": […] and "links": {…}`,
     breaks: '2.4-links 2.4-items',
     when: /^got: (items|links): (null|nothing|none|\{|\[)/m,
   },
