@@ -37,6 +37,13 @@ test('smoke: a correct target holds with exit status 0, and no output contains a
   expect(output).not.toContain(SECRET);
 });
 
+test('a window without screenings is not measured', async () => {
+  await using at = await setting({ screenings: 0 });
+  const { status, output } = await load([...SMOKE, '5000', ...at.flags]);
+  expect(output).toContain("no screenings in the target file's window");
+  expect(status).toBe(3);
+});
+
 test('an interrupted scenario reports its results as void with exit status 130', FULL, async () => {
   await using at = await setting({});
   const { status, output } = await load(
@@ -111,6 +118,7 @@ test('soak: stops early with exit status 1 if almost all requests fail', FULL, a
   const { status, output } = await load(['soak', ...flags]);
   expect(output).toMatch(/\d+\.\d s of 10 min 0 s: \d+ answers, .* failed/);
   expect(output).toContain('threshold broken: failed rate<0.9 over 20 s');
+  expect(output).toMatch(/answered with 503 × \d+/);
   expect(status).toBe(1);
 });
 

@@ -8,7 +8,7 @@ import type { LimiterFinding } from './estimate/limiter-fit.ts';
 import type { Finding } from './k6/lib/judge.ts';
 import type { Latency } from './k6/lib/summary.ts';
 
-/** The upper end of the interval is null in JSON if the SLO held at every rate. */
+/** The upper end of the interval is null in JSON if the SLO held at every rate, or every request was rejected. */
 export interface CapacityFigure extends Found {
   /** Number of clients: one, or all in the target file. */
   readonly clients: number;

@@ -37,7 +37,8 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     );
   }
   if (!(figure.interval[0] > 0)) {
-    console.log(`the capacity is 0, so there is nothing to plan: ${(result.summary ?? []).join('; ')}`);
+    const known = figure.confirmed ? 'the capacity is 0' : 'no capacity is confirmed';
+    console.log(`${known}, so there is nothing to plan: ${(result.summary ?? []).join('; ')}`);
     return EXIT.void;
   }
   const { pollSpread = flags.poll } = flags;

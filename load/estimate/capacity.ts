@@ -113,7 +113,7 @@ export class Search {
   }
 
   async #search(): Promise<Figure> {
-    const { slo, startRate, maxRate, stepSeconds, confirmSeconds } = this.#settings;
+    const { slo, startRate, maxRate, stepSeconds } = this.#settings;
     let rate = startRate;
     for (let isSeenAbove = false; ;) {
       if (this.#bracket().high === Infinity) {
@@ -140,21 +140,32 @@ export class Search {
       } else if (rate >= maxRate) {
         const limitedBy = 'none-found';
         return { ...ordered(rate, rate, Infinity), limitedBy, basis: 'highest-tried', confirmed: true };
-      } else if (!isSeenAbove) {
-        const above = Math.min(maxRate, this.#heldFigure().interval[1]);
+      } else if (!isSeenAbove || !this.#next()) {
+        // The target may have become faster: looks above the first rate that held, and above the last.
+        const above = Math.min(maxRate, this.#limit() * SEARCH.narrow ** 2);
         const seconds = Math.max(stepSeconds, secondsAt(above));
         const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
-        if (this.#left() < seconds) return { ...this.#heldFigure(), ...confirmedUnless(why) };
-        await this.#lookAbove(above, seconds);
+        if (this.#left() >= seconds) await this.#lookAbove(above, seconds);
+        else return { ...this.#heldFigure(), ...(isSeenAbove ? {} : confirmedUnless(why)) };
         isSeenAbove = true;
       }
-      if (this.#bracket().high === Infinity) rate = this.#steps.at(-1)!.offered;
+      if (this.#bracket().high === Infinity) rate = 2 * this.#steps.at(-1)!.offered;
       else if (this.#held === 0) rate = await this.#narrow();
       else {
-        rate = this.#held + (this.#bracket().high - this.#held) * 0.6;
-        if (rate < this.#held * SEARCH.narrow || this.#left() < confirmSeconds) return this.#heldFigure();
+        const next = this.#next();
+        if (!next) return this.#heldFigure();
+        rate = next;
       }
     }
+  }
+
+  /** The lowest rate that broke, or the throughput of a growing queue. */
+  #limit = (): number => Math.min(this.#bracket().high, this.#evidence().saturation() ?? Infinity);
+  /** The rate between the highest that held and the limit; undefined if they are close, or time is short. */
+  #next(): number | undefined {
+    const rate = this.#held + (this.#limit() - this.#held) * 0.6;
+    const isEnough = rate < this.#held * SEARCH.narrow || this.#left() < this.#settings.confirmSeconds;
+    return isEnough ? undefined : rate;
   }
 
   /** Every rate beyond a limit that bans costs a ban: the figure is the rate that surely held, with a wide interval. */
@@ -198,12 +209,18 @@ export class Search {
     return { ...judged, verdict };
   }
 
-  /** Runs a step at a rate that should break. If it holds, the target got faster. */
+  /**
+   * Runs a step at a rate that should break, and again if it does not: a rate beyond the limit may hold once by chance.
+   * If it holds, judged by these runs alone, the target got faster.
+   */
   async #lookAbove(offered: number, seconds: number): Promise<void> {
-    const { high } = this.#bracket();
+    const limit = this.#limit();
+    const from = this.#steps.length;
+    const runs = (): readonly Step[] => this.#steps.slice(from);
+    const verdict = (): Verdict => new Evidence(runs(), this.#settings.slo).verdict();
     await this.#run(offered, seconds);
-    const last = this.#steps.at(-1)!;
-    if (last.verdict !== 'holds' || last.void || offered <= high) return;
+    if (verdict() !== 'breaks' && this.#left() >= seconds) await this.#run(offered, seconds);
+    if (verdict() !== 'holds' || runs().every(({ growing }) => growing) || offered <= limit) return;
     this.#fasterSince = this.#steps.length - 1;
     [this.#held, this.#top, this.#predicted] = [0, Infinity, undefined];
   }
@@ -264,7 +281,8 @@ export class Search {
       let step = await this.#run(rate, stepSeconds);
       if (step.verdict === 'undecided' && !step.void) step = await this.#run(rate, stepSeconds);
       if (step.void) voids += 1;
-      else if (step.verdict === 'undecided') return rate;
+      // A queue that grew twice in short steps grows in a long one.
+      else if (step.verdict === 'undecided') return step.growing ? rate * FIGURES.unsettled : rate;
     }
     const { low, high } = this.#bracket();
     // A short step held a rate that a confirmation run did not.

@@ -81,6 +81,11 @@ test('capacity: confirms that no rate holds only if the first one breaks again',
   expect(found.gotFaster).toBe(true);
 });
 
+test('capacity: has no upper bound if every request is rejected', async () => {
+  const found = await searchOf({ failing: { share: 1, status: 429 } });
+  expect(found).toMatchObject({ confirmed: false, requestsPerSecond: 0, interval: [0, Infinity] });
+});
+
 test('capacity: reports no ban if rejected requests count', async () => {
   const counting = await searchOf({ limits: [zoo.punishing(10, 20)] });
   expect(counting).toMatchObject({ banSeconds: undefined, confirmed: false });

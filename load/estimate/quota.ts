@@ -301,7 +301,8 @@ export async function confirmQuota(
   const { perSecond, error, settled, windowSeconds = 0 } = quota;
   if (settled) quota = { ...quota, withinSlo: rateWithin(quota, slo.errorRate) };
   const figureOf = (unconfirmed?: string): Figure => ({
-    ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error)),
+    // Without an admitted request, nothing bounds the quota.
+    ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error) || Infinity),
     ...{ limitedBy: 'quota', basis: 'quota', quota },
     ...confirmedUnless(unconfirmed),
   });

@@ -39,13 +39,15 @@ export async function mint(target: Target, name: ClientName = 'primary'): Promis
   return (await reached(client.token(name))).text;
 }
 
+const requestOf = ({ target }: Client, url: string, client: ClientName = 'primary'): RequestOut => ({
+  ...{ channel: 'rest', method: 'GET', url },
+  headers: { ...target.headers, accept: 'application/json' },
+  authorization: { kind: 'client', client },
+});
+
 /** Requests a page, after a 429 again when Retry-After has passed. Throws Unreachable if there is none. */
-async function askPage(client: Client, url: string, name: ClientName = 'primary') {
-  const request: RequestOut = {
-    ...{ channel: 'rest', method: 'GET', url },
-    headers: { ...client.target.headers, accept: 'application/json' },
-    authorization: { kind: 'client', client: name },
-  };
+async function askPage(client: Client, url: string, name?: ClientName) {
+  const request = requestOf(client, url, name);
   const exchange = await reached(client.send(request, { keep5xx: true, unjudged: true }));
   const { status, transportError } = exchange;
   if (transportError)
@@ -54,6 +56,14 @@ async function askPage(client: Client, url: string, name: ClientName = 'primary'
   const { items, next } = pageOf(exchange);
   if (!items) throw new Unreachable('the screenings endpoint answered 200 without a page');
   return { items, next };
+}
+
+/** Whether the first page of a window is served without a screening. */
+async function isEmpty(client: Client, tenantId: string, window: Window): Promise<boolean> {
+  const request = requestOf(client, pageUrl(client.target.baseUrl, tenantId, { ...window, pageSize: 1 }));
+  const kept = { keep429: true, keep5xx: true, unjudged: true };
+  const exchange = await client.send(request, kept).catch(() => undefined);
+  return exchange?.status === 200 && pageOf(exchange).items?.length === 0;
 }
 
 export type Prepared = Awaited<ReturnType<typeof prepare>>;
@@ -78,9 +88,17 @@ export async function prepare(target: Asked, anyWindow?: Window) {
     env[secretVariable] = credentials.clientSecret;
   }
   if (Object.keys(target.headers).length > 0) env['SCREENINGS_HEADERS'] = JSON.stringify(target.headers);
-  const window = target.window
-    ? { from: formatInstant(target.window.from), to: formatInstant(target.window.to) }
-    : (anyWindow ?? (await findWindow(own, clients[0]!.tenantId)));
+  const given = target.window && {
+    from: formatInstant(target.window.from),
+    to: formatInstant(target.window.to),
+  };
+  const { tenantId } = clients[0]!;
+  // Whether pages are served is shown by the load; but empty ones would be measured as if they were full.
+  if (given && !anyWindow && (await isEmpty(own, tenantId, given)))
+    throw new Unreachable(
+      `tenant ${tenantId} has no screenings in the target file's window: load tests need some`,
+    );
+  const window = given ?? anyWindow ?? (await findWindow(own, tenantId));
   const { baseUrl, authUrl } = target;
   const trustedOrigins = target.trustedOrigins.map((origin) => origin.toLowerCase());
   return {

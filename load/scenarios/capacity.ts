@@ -95,6 +95,10 @@ function summaryLines(figure: CapacityFigure): string[] {
   }
   const interval = between(figure.interval, (end) => end.toFixed(1));
   const isNone = figure.basis === 'no-rate';
+  // A restart or a pause of the target may fall into a step that an overload breaks anyway.
+  const failing = [...figure.steps]
+    .sort((a, b) => a.offered - b.offered)
+    .find(({ failures, limitedRate, counted }) => failures - limitedRate * counted > 0.5);
   const admitted = sum(figure.steps.map((step) => step.accepted * step.seconds)).toFixed(0);
   const factor =
     concurrencyLimit === undefined
@@ -107,6 +111,8 @@ function summaryLines(figure: CapacityFigure): string[] {
     `measured with ${figure.samples} answers in ${watchedSeconds} s of load; ${confirmation(figure)}`,
     predicted,
     !isNone && `limiting factor: ${factor}`,
+    failing &&
+      `answers failed, other than by 429, from ${perSecond(failing.offered)} on: ${failing.failures} of ${failing.counted} there`,
     quota?.windowSeconds !== undefined &&
       `${quota.limit} requests in ${quota.windowSeconds} s: ${quota.declared ? 'declared by RateLimit headers, and no answer contradicts it' : `measured over ${quota.releases} resets`}`,
     quota &&

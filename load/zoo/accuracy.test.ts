@@ -96,14 +96,14 @@ const ROWS = [
     queued: [0.5, 'refusals', 2],
     longestRun: [0.5, 'feedback', 1],
     waits: [2, 'feedback', 3],
-    raise: [0.5, 'feedback', 2],
+    raise: [0.5, 'refusals', 2],
     mostGrowth: [2, 'refusals', 2],
     raises: [0.5, 'refusals', 2],
     beyond: [2, 'feedback', 1],
     longestPauseSeconds: [0.5, 'quotas', 6],
   }),
   ...witnesses(SEARCH, {
-    overload: [2, 'warming', 3],
+    overload: [2, 'sharing', 0],
     narrow: [2, 'warming', 0],
     leastDoubling: [2, 'errors', 0],
     ofSaturation: [0.5, 'warming', 0],
@@ -112,16 +112,16 @@ const ROWS = [
   }),
   ...witnesses(FIGURES, {
     unsettled: [0.5, 'warming', 0],
-    roundedUp: [2, 'warming', 1],
+    roundedUp: [2, 'queues', 0],
     wide: [0.5, 'queues', 0],
-    collapsed: [2, 'warming', 0],
+    collapsed: [2, 'queues', 0],
     alike: [0.5, 'errors', 0],
   }),
   ...witnesses(STEP, {
     warmUp: [2, 'errors', 0],
-    growing: [2, 'warming', 3],
+    growing: [2, 'restarts', 5],
     leastSamples: [2, 'surroundings', 1],
-    holdsByChance: [2, 'ceilings', 2],
+    holdsByChance: [2, 'errors', 4],
     breaksByChance: [2, 'errors', 6],
   }),
 ];
@@ -145,6 +145,7 @@ for (const [index, { constants, name, row }] of ROWS.entries()) {
         const isWorse =
           verdict !== 'right' ||
           isConfirmed(right.found) > isConfirmed(found) ||
+          found.includes('collapse') !== right.found.includes('collapse') ||
           Math.abs(error) > 2 * Math.abs(right.error ?? 0) + 0.01 ||
           seconds > 1.2 * right.seconds!;
         expect(isWorse, found).toBe(true);

@@ -23,7 +23,9 @@ interface Simulated {
   readonly isQuota?: boolean;
   /** A search that finds this ban is right if its interval contains the truth. */
   readonly banSeconds?: number;
-  /** A shorter search cannot observe the truth, so that a wrong result counts as undecided. */
+  /** The truth of a search that ends before the server changes. */
+  readonly before?: { readonly untilSeconds: number; readonly truth: number };
+  /** A search that ends earlier cannot observe the truth, so that a wrong result counts as undecided. */
   readonly truthFromSeconds?: number;
   readonly settings?: Partial<SearchSettings>;
 }
@@ -158,6 +160,7 @@ const CLASSES = {
       name: `from ${fromSeconds.toFixed(0)} to ${untilSeconds.toFixed(0)} s up to ${after.toFixed(0)}/s`,
       behaviour: { service: exponentialService(before, 2), work },
       truth: capacityOf(exponentialService(after, 2)),
+      before: { untilSeconds: fromSeconds, truth: capacityOf(exponentialService(before, 2)) },
       truthFromSeconds: untilSeconds,
     };
   },
@@ -299,6 +302,7 @@ const CLASSES = {
         name: `${before.toFixed(0)}/s, from ${(fromMs / 1000).toFixed(0)} s on ${after.toFixed(0)}/s more`,
         behaviour: { limits: [() => (atMs) => (atMs < fromMs ? lower : higher)(atMs)] },
         truth: before + after,
+        before: { untilSeconds: fromMs / 1000, truth: before },
         isQuota: true,
         truthFromSeconds: fromMs / 1000,
       };
@@ -326,8 +330,10 @@ const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooS
     name: linesOf(name, described(data)).join(', '),
     truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,
     judge: async () => {
-      const found = await new Search(zoo.stepsAgainst(create(index), seed), search).find();
-      return judged(found, range, drawn, rateWithinSlo);
+      let endedMs = 0;
+      const runStep = zoo.stepsAgainst(create(index), seed, (atMs) => void (endedMs = atMs));
+      const found = await new Search(runStep, search).find();
+      return judged(found, range, drawn, rateWithinSlo, endedMs / 1000);
     },
   };
 };
@@ -341,10 +347,13 @@ export const CAPACITY_SERVERS = Object.fromEntries(
 
 function judged(
   found: Found,
-  range: readonly number[],
-  { truthFromSeconds = 0, isQuota = false, banSeconds = NaN }: Simulated,
+  later: readonly number[],
+  { before, truthFromSeconds = 0, isQuota = false, banSeconds = NaN }: Simulated,
   rateWithinSlo: () => number,
+  endedSeconds: number,
 ) {
+  const isBefore = before !== undefined && endedSeconds < before.untilSeconds;
+  const range = isBefore ? [before.truth] : later;
   const { requestsPerSecond: rate, interval, confirmed, unconfirmed, watchedSeconds } = found;
   // For a figure that does not claim a quota, 429 is an error.
   const isNoQuota = isQuota && confirmed && found.basis !== 'quota';
@@ -356,7 +365,7 @@ function judged(
     interval[0] <= range[0]! &&
     interval[1] >= range[0]!;
   const near = isBan || (error === undefined ? rate === 0 : Math.abs(error) <= TOLERANCE);
-  const undecided = !confirmed || watchedSeconds < truthFromSeconds;
+  const undecided = !confirmed || (!isBefore && endedSeconds < truthFromSeconds);
   const noticed = [
     ...[found.limitedBy, found.collapse && 'collapse', found.gotFaster && 'got faster'],
     found.banSeconds !== undefined && `ban of ${found.banSeconds.toFixed(0)} s`,

@@ -31,7 +31,11 @@ const answersOf = (target: Target, momentsMs: readonly number[]): readonly Answe
 const SETTLE_MS = 1500;
 
 /** Runs consecutive steps on the target's virtual clock, each followed by the pause that starting a generator takes. */
-export function stepsAgainst(target: Target, seed: number): RunStep {
+export function stepsAgainst(
+  target: Target,
+  seed: number,
+  sent: (lastMs: number) => void = () => {},
+): RunStep {
   let nowMs = 0;
   let step = seed * 1000;
   return async (requestsPerSecond, seconds, { pauseSeconds = 0 } = {}) => {
@@ -45,6 +49,7 @@ export function stepsAgainst(target: Target, seed: number): RunStep {
       endMs = Math.max(endMs, startMs + dueMs + answer.latencyMs);
       return { dueMs, serviceMs: answer.latencyMs, ...answer };
     });
+    sent(moments.at(-1) ?? startMs);
     nowMs = endMs + SETTLE_MS;
     return { samples };
   };
