@@ -132,8 +132,6 @@ test(
     const joined = bearerHeader(`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN');
     const answer = readable(await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, joined)));
     kit.ledger.observe('no-space-after-bearer', String(answer.status));
-    // Akka HTTP and Pekko HTTP serve it.
-    if (answer.status !== 200) kit.check('5-scheme', answer, refused(kit, UNAUTHENTICATED), 'Bearer$TOKEN');
   },
 );
 

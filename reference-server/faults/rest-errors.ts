@@ -18,6 +18,7 @@ import {
   windowOf,
   type Where,
 } from '../run/alter.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import { authorizationOf, basicOf } from './bearer.ts';
@@ -36,6 +37,8 @@ const coded = (status: number, code: string): ServerOptions =>
 
 const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
 
+const isOfUnknown = (path: string): boolean => !Object.values(TENANTS).some((id) => path.includes(id));
+const isWord = (text: string | null): boolean => /^[a-z]+$/.test(text ?? '');
 const isMalformedTwice: Where = (query) => query.get('pageSize') === '0' && windowOf(query)[0] === undefined;
 /** Fails instead of answering with screenings. */
 const failing = (where: (page: ServiceAnswer, request: ServiceRequest) => boolean): ServerOptions =>
@@ -236,10 +239,22 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range or.*200/ })({
     'a page of two malformed parameters is empty': answering(emptyPage, isMalformedTwice),
   }),
+  ...fails({ '5-missing': /401 unauthenticated or.*200/ })({
+    'a page of a malformed from without a token is empty': answering(
+      emptyPage,
+      (query, request) => authorizationOf(request) === '' && isWord(query.get('from')),
+    ),
+  }),
+  ...fails({ '5-forbidden-unknown': /403 forbidden.* or 400.*200/ })({
+    "a page of a malformed from on an unknown tenant's path is empty": answering(
+      emptyPage,
+      (query, { path }) => isWord(query.get('from')) && isOfUnknown(path),
+    ),
+  }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'two malformed parameters are 500': crashing(isMalformedTwice),
     'a malformed from without a token is 500': crashing(
-      (query, request) => authorizationOf(request) === '' && /^[a-z]+$/.test(query.get('from') ?? ''),
+      (query, request) => authorizationOf(request) === '' && isWord(query.get('from')),
     ),
     'sort by a member that no screening has is 500 where there are some': failing((_, request) =>
       queryOf(request).has('sort'),
