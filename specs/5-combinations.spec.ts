@@ -245,27 +245,12 @@ test(
   async ({ kit }) => {
     const own = await kit.tenantOf();
     const primary = { kind: 'client', client: 'primary' } as const;
-    const to = encodeURIComponent(SOME_WINDOW.to);
+    const malformed = `?from=abc&to=${encodeURIComponent(SOME_WINDOW.to)}`;
+    const twice = `${malformed}&pageSize=0`;
     for (const [id, tenantId, query, by, ...accepted] of [
-      ['5-missing', own, `?from=abc&to=${to}`, { kind: 'none' }, UNAUTHENTICATED, TIME_RANGE],
-      [
-        '5-forbidden-unknown',
-        UNKNOWN_TENANT,
-        `?from=abc&to=${to}`,
-        primary,
-        FORBIDDEN,
-        NOT_FOUND,
-        TIME_RANGE,
-      ],
-      [
-        '7.2-invalid_time_range',
-        own,
-        `?from=abc&to=${to}&pageSize=0`,
-        primary,
-        TIME_RANGE,
-        OUT_OF_RANGE,
-        INVALID_REQUEST,
-      ],
+      ['5-missing', own, malformed, { kind: 'none' }, UNAUTHENTICATED, TIME_RANGE],
+      ['5-forbidden-unknown', UNKNOWN_TENANT, malformed, primary, FORBIDDEN, NOT_FOUND, TIME_RANGE],
+      ['7.2-invalid_time_range', own, twice, primary, TIME_RANGE, OUT_OF_RANGE, INVALID_REQUEST],
     ] as const) {
       const exchange = await kit.send(kit.request(tenantId, query, by));
       // The observers judge failures.

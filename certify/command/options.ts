@@ -109,11 +109,11 @@ const FLAGS: readonly Flag[] = [
   new Flag('--seed <number>', 'replays the same random cases', '', wholeNumber(0, LARGEST_SEED)),
   number(
     'max-requests',
-    `no request after so many; what is left is untested (default ${DEFAULTS.maxRequests})`,
+    `request limit of the run; the remaining checks are untested (default ${DEFAULTS.maxRequests})`,
     1,
     10_000_000,
   ),
-  number('budget', 'choose checks for so many requests, the most important ones first', 20, 10_000_000),
+  number('budget', 'request budget: run the most important checks that it allows', 20, 10_000_000),
   number('concurrency', `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`, 1, 64),
   time('timeout', 'timeout of one request', DEFAULTS.timeoutMs, 3600),
   time('deadline', 'end the run then and report what was tested', DEFAULT_DEADLINE_MS, 86_400),

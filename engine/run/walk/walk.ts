@@ -15,7 +15,6 @@ import { pictureOfWalk } from '../../checks/walk-picture.ts';
 import { firstDescent, isAmong, isInWindow, returnedAs, sayItem } from '../../checks/page.ts';
 import { PreconditionFailed } from '../../errors.ts';
 
-/** complete: the last page had no next · stuck: next could not be followed to the end · cut: the caller's limit was reached. */
 /** complete: the last page has no `next`. stuck: its `next` leads nowhere, or is refused. cut: a limit was reached. */
 type WalkEnd = 'complete' | 'stuck' | 'cut';
 
