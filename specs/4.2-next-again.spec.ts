@@ -1,7 +1,7 @@
 /** Section 4.2, rules 5 and 6: `next` returns the same page whenever it is requested, and with any valid token. */
 import { about, test } from '../fixtures/test.ts';
 import type { Authorization, Exchange } from '../engine/client/exchange.ts';
-import { pageOf } from '../engine/client/page.ts';
+import { countOf } from '../engine/client/page.ts';
 import { readToken } from '../engine/client/token.ts';
 import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -38,8 +38,6 @@ async function checkNextAgain(kit: Kit, cause: string, authorization?: Authoriza
   };
   await kit.checkAll({ id: '4.2-repeatable', cause, needsAgain: true }, run);
 }
-
-const countOf = (page: Exchange): number => pageOf(page).items?.length ?? 0;
 
 test(
   'the same page, requested twice concurrently, returns the same items',

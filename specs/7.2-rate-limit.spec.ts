@@ -1,7 +1,7 @@
 /** Section 7.2, late in the run: the rate limit, if the target file permits to provoke it. */
 import { about, test } from '../fixtures/test.ts';
 import { header, type Exchange } from '../engine/client/exchange.ts';
-import { pageOf } from '../engine/client/page.ts';
+import { countOf, pageOf } from '../engine/client/page.ts';
 import { retryAfterMs } from '../engine/client/failures.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
@@ -58,7 +58,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
     if (exchange.status === 429) seen.limited ??= exchange;
     if (isOtherRefusal(exchange)) seen.others.push(exchange);
     if (Number(header(exchange, 'age') ?? 0) > 0) seen.cached = true;
-    if (exchange.status === 200 && !(seen.fullest && itemsOf(exchange) <= itemsOf(seen.fullest)))
+    if (exchange.status === 200 && !(seen.fullest && countOf(exchange) <= countOf(seen.fullest)))
       seen.fullest = exchange;
   };
   const first = await send();
@@ -97,7 +97,7 @@ async function provoke(kit: Kit): Promise<Provoked> {
 /** Whether a valid request is refused as invalid, or its page ends with fewer items than before. */
 const isRefusedOrLost = (exchange: Exchange, fullest: Exchange): boolean =>
   [400, 404].includes(exchange.status) ||
-  (exchange.status === 200 && itemsOf(exchange) < itemsOf(fullest) && pageOf(exchange).nextUrl === undefined);
+  (exchange.status === 200 && countOf(exchange) < countOf(fullest) && pageOf(exchange).nextUrl === undefined);
 
 /** 400, 404 and pages are judged immediately, 401 by the observers. */
 const isOtherRefusal = ({ status, transportError }: Exchange): boolean =>
@@ -105,10 +105,8 @@ const isOtherRefusal = ({ status, transportError }: Exchange): boolean =>
     ? transportError.kind !== 'timeout'
     : status >= 300 && ![400, 401, 404, 429].includes(status);
 
-const itemsOf = (exchange: Exchange): number => pageOf(exchange).items?.length ?? 0;
-
 const sayPage = (exchange: Exchange): string =>
-  exchange.status === 200 ? `200 with ${itemsOf(exchange)} items` : sayRefusal(exchange);
+  exchange.status === 200 ? `200 with ${countOf(exchange)} items` : sayRefusal(exchange);
 
 /**
  * Checks whether it is a rate limit that refuses: then it rejects sequential requests too, not only one of them, and

@@ -2,7 +2,14 @@
  * The dataset as the target serves it. Recently loaded data may appear late, and a store may have coarser instants
  * than the dataset: neither breaks a requirement.
  */
-import { MAX_PAGE_SIZE, orderedItems, pageOf, type OrderedItem, type PageQuery } from '../../client/page.ts';
+import {
+  countOf,
+  MAX_PAGE_SIZE,
+  type OrderedItem,
+  orderedItems,
+  pageOf,
+  type PageQuery,
+} from '../../client/page.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import {
   cutInstant,
@@ -102,7 +109,7 @@ const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
 /** A screening missing in the range of a page; undefined if the page has unreadable items, which may include it. */
 function missingItem(exchange: Exchange, expected: readonly OracleItem[]): OracleItem | undefined {
   const held = orderedItems(exchange);
-  if (held.length < (pageOf(exchange).items?.length ?? 0)) return undefined;
+  if (held.length < countOf(exchange)) return undefined;
   const ids = new Set(held.map(({ id }) => id));
   const last = held.at(-1);
   const goesOn = pageOf(exchange).nextUrl !== undefined;

@@ -2,15 +2,16 @@
 import { createHash } from 'node:crypto';
 import type { Exchange } from '../../client/exchange.ts';
 import {
+  countOf,
   DEFAULT_PAGE_SIZE,
-  MAX_PAGE_SIZE,
-  orderedItems,
   isPage,
+  MAX_PAGE_SIZE,
   namesTraversal,
+  type OrderedItem,
+  orderedItems,
   pageOf,
   parseQuery,
   shows,
-  type OrderedItem,
 } from '../../client/page.ts';
 import {
   canonical,
@@ -121,7 +122,7 @@ export class Knowledge {
   }
 
   noteItemSize(page: Exchange): void {
-    const count = isPage(page) ? (pageOf(page).items?.length ?? 0) : 0;
+    const count = isPage(page) ? countOf(page) : 0;
     if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
   }
 

@@ -1,7 +1,7 @@
 /** Screenings of a tenant at one time, and the changes between two times (1-read-only, 4.2-repeatable). */
 import type { Exchange } from '../../client/exchange.ts';
 import { differingMembers } from '../../client/json.ts';
-import { endsEmpty, isOrdered, orderedItems, pageOf, shows } from '../../client/page.ts';
+import { countOf, endsEmpty, isOrdered, orderedItems, pageOf, shows } from '../../client/page.ts';
 import type { OrderedItem, PageQuery } from '../../client/page.ts';
 import { compareKeys } from '../../data/oracle.ts';
 import { differs, type MismatchWithEvidence } from '../../checks/mismatch.ts';
@@ -142,7 +142,7 @@ function lostFrom(first: Exchange, second: Exchange): OrderedItem[] {
 }
 
 function emptinessMismatch(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
-  const was = pageOf(first).items?.length ?? 0;
+  const was = countOf(first);
   return was > 0 && endsEmpty(second)
     ? { expected: `${was} items again`, received: 'no items', exchange: second }
     : undefined;

@@ -1,5 +1,5 @@
 /** The walks that many requirements need, made once: small pages over the densest slice, large ones over the sample. */
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
+import { countOf, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import { compareInstants, formatInstant, sameInstant, type Instant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
@@ -168,10 +168,10 @@ export async function checkDefaultPageSize(
   options: PageOptions = {},
 ): Promise<void> {
   const compare = async (without: Exchange): Promise<Mismatch | undefined> => {
-    const held = pageOf(without).items?.length ?? 0;
+    const held = countOf(without);
     if (held >= DEFAULT_PAGE_SIZE || pageOf(without).nextUrl === undefined) return undefined;
     const named = await kit.page({ ...query, pageSize: DEFAULT_PAGE_SIZE }, options);
-    const full = pageOf(named).items?.length ?? 0;
+    const full = countOf(named);
     return full >= DEFAULT_PAGE_SIZE
       ? differs(
           `the ${full} items that pageSize=${DEFAULT_PAGE_SIZE} gives, without pageSize too`,
