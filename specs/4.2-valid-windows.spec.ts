@@ -96,9 +96,10 @@ const WIDE: readonly (readonly [string, string])[] = [
 
 const ELSEWHERE: readonly (readonly [string, string])[] = [
   ['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'],
-  // The first and the last second that can be written; no next has to express them with another offset. Rounded to
-  // milliseconds, the last one is in year 10000; finer fractions are only recommended.
-  ['0001-01-01T00:00:00Z', '0002-01-01T00:00:00Z'],
+  // The first and the last second that can be written; no next has to express them with another offset. If the year 1
+  // is read as 1901 or 2001, the window is inverted. Rounded to milliseconds, the last one is in year 10000; finer
+  // fractions are only recommended.
+  ['0001-01-01T00:00:00Z', '1900-01-01T00:00:00Z'],
   ['9000-01-01T00:00:00Z', '9999-12-31T23:59:59.999999Z'],
   // Zero seconds, which is no missing value.
   ['1600-08-31T00:00:00Z', '1970-01-01T00:00:00Z'],

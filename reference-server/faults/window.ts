@@ -5,6 +5,7 @@ import {
   compareInstants,
   formatInstant,
   instant,
+  parseInstant,
   roundInstant,
   shift,
   type Instant,
@@ -310,6 +311,14 @@ export const window: readonly Fault[] = [
       (from) => from.seconds < instant('1678-01-01T00:00:00Z').seconds,
     ),
     '31 July is refused': misspelt(/-07-31T/),
+    'the years of the first century are those of the twentieth': answering(
+      '400 invalid_time_range',
+      (query, request) => {
+        const read = (name: string) => parseInstant((query.get(name) ?? '').replace(/^00/, '19'));
+        const [from, to] = [read('from'), read('to')];
+        return !isInverted(query, request) && from && to ? compareInstants(from, to) > 0 : false;
+      },
+    ),
     'the hour that clocks skip in Berlin is the next one': refused((from, to) => {
       const read = (at: Instant): Instant =>
         formatInstant(at).startsWith('2024-03-31T02') ? shift(at, 3_600n, 0) : at;
