@@ -336,6 +336,9 @@ export const window: readonly Fault[] = [
     'a window in the future is 404': refused((from) => from.seconds > now(), '404 not_found'),
   }),
   ...fails({ '4.2-r6-next-to': /next with the request's to=/ })({
+    'next cuts off a lower-case z of to': nextQuery((query) =>
+      query.set('to', query.get('to')!.replace(/z$/, '')),
+    ),
     'next replaces a to in the future by now': nextQuery((query) => {
       if ((windowOf(query)[1]?.seconds ?? 0n) > now()) query.set('to', new Date().toISOString());
     }),
