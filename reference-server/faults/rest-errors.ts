@@ -169,6 +169,7 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*200/ })({
     'a time without offset is UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
+    'a time without offset is UTC where it has a fraction': time(/^(.*:\d\d\.\d+)$/, '$1Z'),
     'a date alone is its midnight': time(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00:00Z'),
     'accepts epoch seconds': time(/^\d{10}$/, SPRING),
     'ignores text after a time': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\w+$/, '$1'),

@@ -25,7 +25,7 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['2026-03-01T00:00:00:000Z', '20260301T000000Z'],
   ['26-03-01T00:00:00Z', '2026-3-1T00:00:00Z'],
   ['2026-+3-01T00:00:00Z', '2026-03-01T00:00:00.5xZ'], // fields as parsers of integers read them
-  ['02026-03-01T00:00:00Z', '02026-03-01T00:00:00Z'], // a fifth digit of the year
+  ['02026-03-01T00:00:00Z', '2026-03-01T00:00:00.5'], // a fifth digit of the year; no offset after a fraction
   ['1772323200', '1772323200000'],
   ['2026-03-01T00:00:00Zjunk', '2026-03-01T00:00:00 +01:00'], // as .NET and JavaScript have it
   ['2026-03-01T00:00:00Z ', ' 2026-03-01T00:00:00Z'],
