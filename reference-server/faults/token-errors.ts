@@ -301,6 +301,9 @@ export const tokenErrorFaults: readonly Fault[] = [
         form.get('scope')?.[0]?.includes('screenings') === false,
     ),
     'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
+    'a repeated field that is not required is 500': crashing(
+      (form) => (form.get('resource')?.length ?? 0) > 1,
+    ),
     'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
       const hasNoColon = basicOf(request)?.includes(':') === false;
       return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
