@@ -79,6 +79,14 @@ export const paging: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-r5-exactly-once': /is missing/ })({
+    'a single item after a page of a hundred and more has no next': storedPages(() => async (query, ask) => {
+      const { pageSize } = query;
+      const { more } = await ask({ ...query, pageSize: pageSize < 100 ? pageSize : pageSize + 1 });
+      return { ...(await ask(query)), more };
+    }),
+    'a last page that a hundred items and more fill lacks one of them': alterStored((page, { pageSize }) =>
+      pageSize > 100 && page.items.length === pageSize && !page.more ? without(page, pageSize - 1) : page,
+    ),
     'the second of three ties across a page boundary is lost': alterStored((page, query) =>
       atCursor(page, query).length === 2 ? without(page) : page,
     ),

@@ -42,7 +42,8 @@ function planWalks(sample: SampleData): PageQuery[] {
   const count = sample.densestSlice.length;
   const small = [...range(2, SMALL_SIZES), count - 1, count, count + 1].filter((size) => size >= 1);
   const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
-  const deep = windowOf(stretch(sample, DEEP_ITEMS));
+  const deepItems = stretch(sample, DEEP_ITEMS);
+  const deep = windowOf(deepItems);
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
   const newYear = sample.items.findIndex(
     ({ at }, index, all) => yearOf(at) !== yearOf(all[Math.max(0, index - 1)]!.at),
@@ -55,6 +56,10 @@ function planWalks(sample: SampleData): PageQuery[] {
     { ...sample.window, pageSize: MAX_PAGE_SIZE },
     // The longest first; the others run concurrently.
     { ...deep, pageSize: 1 },
+    // Pages of more than a hundred: the last one holds a single item, or there is one full page.
+    ...[deepItems.length - 1, deepItems.length].flatMap((size) =>
+      size > count + 1 && size < MAX_PAGE_SIZE ? [{ ...deep, pageSize: size }] : [],
+    ),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     // Formats of dates have a year of the week too, which differs around the turn of the year.
     ...(turn.length === 0
