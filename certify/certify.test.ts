@@ -29,6 +29,7 @@ import {
 } from '../reference-server/run/alter.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
+import { probing } from '../reference-server/faults/fault.ts';
 import { outage } from '../reference-server/faults/outage.ts';
 import { cache } from '../reference-server/variants/health.ts';
 import { arrivingEvery, withoutRecords } from '../reference-server/variants/live.ts';
@@ -59,6 +60,13 @@ test.describe('a budget', () => {
       const { verdict } = await certifyServer(small, faultNamed(name).server!, 'full', { budget: 300 });
       expect(verdict, name).toBe('non-conformant');
     }
+  });
+
+  test('of a run is not used by the rate-limit probe', async ({ small }) => {
+    const only = ['7.2-rate_limited'] as const;
+    const options = { only, runs: 1, maxRequests: 200, change: probing(300) };
+    const { reason } = resultOf(await certifyServer(small, {}, 'bare', options), only[0]);
+    expect(reason).toMatch(/no limit was met within 300 requests/);
   });
 });
 
