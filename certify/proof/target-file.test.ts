@@ -19,7 +19,7 @@ import { answering, both, html, nextUrls, storedPages, verifying } from '../../r
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
-import { arrivingEvery, LIVE } from '../../reference-server/variants/live.ts';
+import { arrivingEvery, arrivingFarAway, LIVE } from '../../reference-server/variants/live.ts';
 import { certify, selectIds } from '../certify.ts';
 import { certifyServer, failedOf, resultOf } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
@@ -249,6 +249,16 @@ test('screenings of now that each request finds are no changes by writing method
     change: ({ window: _, ...target }) => target,
   });
   expect(failedOf(report)).toEqual([]);
+});
+
+// At some of these intervals, one arrives whenever methods are sent, and none in two seconds between.
+test('screenings that arrive every few seconds are no changes by writing methods', async ({ small }) => {
+  for (const everyMs of [3_000, 3_500, 4_000, 4_500]) {
+    const clock = fakeClock(Date.now);
+    const options = { only: ['1-read-only'], runs: 1, clock } as const;
+    const report = await certifyServer(small, arrivingFarAway(everyMs, 150, clock), 'bare', options);
+    expect(failedOf(report), `every ${everyMs} ms`).toEqual([]);
+  }
 });
 
 const IMPORT = 'an import into a walked window is no next without an end';

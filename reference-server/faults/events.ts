@@ -60,6 +60,12 @@ export const events: readonly Fault[] = [
   ...fails({ '6-envelope': /lower-case letters and digits/ })({
     'an attribute is in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),
   }),
+  ...fails({ '6-envelope': /time: an RFC 3339 date-time/ })({
+    'time of some events has no offset': captured(some((line) => line.replace(/("time":"[^"]*)Z"/, '$1"'))),
+  }),
+  ...fails({ '6-envelope': /datacontenttype: a media type/ })({
+    'datacontenttype is json': replaced('"application/json"', '"json"'),
+  }),
   ...fails({ '6-same-object': /result/ })({
     'some events have another result': captured(some(inData(/"result":[^,}]*/, '"result":"changed"'))),
   }),

@@ -1,5 +1,5 @@
 /** Section 5: whose signatures are accepted, and how long a token stays valid. */
-import type { KeyObject } from 'node:crypto';
+import { X509Certificate, type KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
 import { answers, both, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
@@ -39,6 +39,9 @@ export const forged: readonly Fault[] = [
     'trusts jwk in the header of the token': trusting(({ jwk, alg }) => jwk && importJWK(jwk, alg)),
     'trusts the key set that jku in the header of the token names': trusting(({ jku, alg }) =>
       jku ? firstKeyOf(jku, alg) : undefined,
+    ),
+    'trusts the certificate x5c in the header of the token': trusting(
+      ({ x5c }) => x5c && new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey,
     ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
     'kid is inserted into the SQL query for the HMAC key': hmacKey(

@@ -156,6 +156,11 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-invalid_request': /400 invalid_request.*422/ })({
     'a malformed integer is 422': recoded('invalid_request', '422 invalid_request'),
   }),
+  ...fails({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
+    'a pageSize of letters is page_size_out_of_range': answering('400 page_size_out_of_range', (query) =>
+      /^[a-z]/.test(query.get('pageSize') ?? ''),
+    ),
+  }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ })({
     'a malformed time is invalid_request': recoded('invalid_time_range', '400 invalid_request'),
   }),

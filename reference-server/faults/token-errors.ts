@@ -266,6 +266,12 @@ export const tokenErrorFaults: readonly Fault[] = [
       return jsonBody((inner) => ({ ...inner, scope: asked }))(answer);
     }),
   }),
+  ...fails({ '7.1-scope-subset': /400 invalid_scope.*invalid_request/ })({
+    'an unknown scope beside screenings.read is invalid_request': refusing(
+      '400 invalid_request',
+      (form) => form.get('scope')?.[0]?.includes(' ') ?? false,
+    ),
+  }),
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
     'a client that may not use the grant gets a token': everyClient({ grantTypes: ['client_credentials'] }),
   }),

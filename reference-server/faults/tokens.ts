@@ -88,6 +88,7 @@ export const tokens: readonly Fault[] = [
     'scope is an array': tokenMembers(({ scope }) => ({ scope: [scope] })),
   }),
   ...fails({ '2.1-scope': /nothing beyond/ })({
+    'scope is empty': tokenMembers(() => ({ scope: '' })),
     'scope exceeds the request': tokenMembers(({ scope }) => ({ scope: `${String(scope)} offline_access` })),
   }),
   ...fails({ '2.2-iss': /iss: http/ })({
@@ -96,13 +97,19 @@ export const tokens: readonly Fault[] = [
   ...fails({ '2.2-aud': /aud: a non-empty string/ })({
     'aud is missing': tokenClaims(() => ({ aud: undefined })),
   }),
+  ...fails({ '2.2-aud': /aud: the client_id/ })({
+    'aud is the client_id': tokenClaims(({ sub }) => ({ aud: sub })),
+  }),
   ...fails({ '2.2-aud': /aud: the tenant_id/ })({
     'aud is the tenant_id': tokenClaims(({ tenant_id }) => ({ aud: tenant_id })),
   }),
   ...failsFull({ '2.2-aud': /as in every token before/ })({
     'aud differs between tenants': tokenClaims(({ tenant_id }) => ({ aud: `urn:${String(tenant_id)}` })),
   }),
-  ...fails({ '2.2-sub': /sub: a non-empty string/ })({ 'sub is a number': tokenClaims(() => ({ sub: 42 })) }),
+  ...fails({ '2.2-sub': /sub: a non-empty string/ })({
+    'sub is a number': tokenClaims(() => ({ sub: 42 })),
+    'sub is empty': tokenClaims(() => ({ sub: '' })),
+  }),
   ...fails({ '2.2-sub-client': /the client_id/ })({
     'sub has a suffix of the identity provider': tokenClaims(({ sub }) => ({
       sub: `${String(sub)}@clients`,
@@ -114,7 +121,10 @@ export const tokens: readonly Fault[] = [
       exp: Number(exp) * 1000,
     })),
   }),
-  ...fails({ '2.2-iat': /of the last hour/ })({ 'iat is in local time': shifted(7_200) }),
+  ...fails({ '2.2-iat': /of the last hour/ })({
+    'iat is in local time': shifted(7_200),
+    'iat has a fraction': tokenClaims(({ iat }) => ({ iat: Number(iat) + 0.5 })),
+  }),
   ...fails({ '2.2-exp': /exp: iat \+ 3600, got exp: iat \+ 86400/ })({
     'tokens last a day': { tokenLifetimeSeconds: 86_400 },
   }),
@@ -123,6 +133,9 @@ export const tokens: readonly Fault[] = [
       scope: undefined,
       scp: [scope],
     })),
+  }),
+  ...fails({ '2.2-scope': /as in the response/ })({
+    'the claim scope exceeds the response': tokenClaims(({ scope }) => ({ scope: `${String(scope)} admin` })),
   }),
   ...fails({ '2.2-tenant_id': /tenant_id: / })({
     'the claim tenant_id is called tenantId': tokenClaims(({ tenant_id }) => ({
@@ -183,6 +196,9 @@ export const tokens: readonly Fault[] = [
   }),
   ...fails({ '4.1-no-store': /no-store.*none/ })({
     'token responses lack Cache-Control': tokenAnswers(header('cache-control')),
+  }),
+  ...fails({ '4.1-no-store': /no-store.*no-cache/ })({
+    'token responses are no-cache and private': tokenAnswers(header('cache-control', 'no-cache, private')),
   }),
   ...fails({ '4.1-unknown-parameters': /as without the parameter.*403/ })({
     'the parameter tenant is 403': refusing('403 access_denied', (form) => form.has('tenant')),

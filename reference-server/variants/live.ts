@@ -2,8 +2,9 @@
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
 import { compareInstants, formatInstant, instant, sameInstant, shift } from '../../engine/data/instant.ts';
 import type { Instant } from '../../engine/data/instant.ts';
+import type { Clock } from '../../engine/clock.ts';
 import type { Target } from '../../engine/target/target.ts';
-import { both, nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
+import { both, counting, nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';
 import type { PageQuery, StoredScreening } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -37,6 +38,22 @@ const arrivals = (everyMs: number, performed: Performed) => () => {
           screening(tenantId, FIRST_ID + BigInt(index), performed(since + (index + 1) * everyMs, index)),
         );
 };
+
+/** A screening of the present moment arrives every `everyMs` of a clock, and a request takes `latencyMs` of it. */
+export const arrivingFarAway = (everyMs: number, latencyMs: number, clock: Clock): ServerOptions =>
+  both(
+    withAdded(() => {
+      const sinceMs = clock.now() - everyMs / 2;
+      return ({ tenantId }) =>
+        Array.from({ length: Math.floor((clock.now() - sinceMs) / everyMs) }, (_, index) =>
+          screening(tenantId, FIRST_ID + BigInt(index), justNow(sinceMs + (index + 1) * everyMs, index)),
+        );
+    }),
+    counting(async (_, request, next) => {
+      await clock.sleep(latencyMs);
+      return next(request);
+    }),
+  );
 
 /** A screening of the present arrives with every nth request. */
 export const arrivingEvery = (requests: number): ServerOptions =>
