@@ -4,16 +4,20 @@
  * constant rate for a long time (-e DURATION=1h) · spike: a multiple of the rate (-e SPIKE_FACTOR=5) in the second
  * third · arrivals: a step of `capacity`, without thresholds
  */
-import { anywhere, arrive, atHead, dueMomentsOf, openArrivals, type StartPage } from './lib/arrivals.ts';
-import { readConfig, type Rules, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
-import { isOfPages, PAGES } from './lib/presets.ts';
-import { runSetup, SETUP, type SetupData } from './lib/setup.ts';
+import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
+import type { Client, PageRequest } from './lib/client.ts';
+import { areRecordsRead, readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
+import type { Rules } from './lib/config.ts';
+import { HEAD_SECONDS, isOfPages, PAGES } from './lib/presets.ts';
+import { writeArrival } from './lib/record.ts';
+import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
+import { shortlyBefore } from './lib/window.ts';
 
 if (!isOfPages(name))
   throw new Error(`-e SCENARIO=${name}: one of ${Object.keys(PAGES).join(', ')} is expected`);
 
 const config = readConfig({ scenario: name, ...PAGES[name] });
-const { p99Ms, errorRate } = config;
+const { p99Ms, errorRate, pageSize, outages, headSeconds = HEAD_SECONDS } = config;
 const due = dueMomentsOf(config);
 
 /** A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again. */
@@ -26,7 +30,7 @@ const AFTER_SPIKE: Rules = {
 
 const EVEN: Rules = {
   // The script does not know which failures an outage explains: the kit judges them.
-  ...(config.outages ? {} : { page_ms: [`p(99)<${p99Ms}`], ...served(config) }),
+  ...(outages ? {} : { page_ms: [`p(99)<${p99Ms}`], ...served(config) }),
   findings: ['count<1'],
   // A 401 under load means that the client renewed a token too late, or that a clock is wrong.
   unauthenticated: ['count<1'],
@@ -41,9 +45,43 @@ export const options = {
 export const setup = (): SetupData => runSetup(config);
 
 // In outage tests, one traversal in four is a poll at the end of the window.
-const pollShare = name === 'poll' ? 1 : config.outages ? 0.25 : 0;
-const start: StartPage = (data, draw, by) => (draw() < pollShare ? atHead : anywhere)(config)(data, draw, by);
+const pollShare = name === 'poll' ? 1 : outages ? 0.25 : 0;
 
+/** Begins a traversal: polls begin where new screenings arrive, others anywhere in the window. All end with it. */
+function firstPage({ window: { from, to } }: SetupData, draw: () => number, client: Client): PageRequest {
+  const [firstMs, lastMs] = [Date.parse(from), Date.parse(to)];
+  if (draw() >= pollShare)
+    return client.first(new Date(firstMs + draw() * (lastMs - firstMs) * 0.95).toISOString(), to, pageSize);
+  const headMs = Math.max(firstMs, lastMs - headSeconds * 1000);
+  return client.first(shortlyBefore(headMs, draw()), to, pageSize, 'poll');
+}
+
+/** Share of the arrivals that use a new token in outage tests. */
+const RENEWAL_SHARE = 0.02;
+/** Number of pages that a VU reads before it starts another traversal. */
+const WALK_PAGES = 4;
+
+let pageRequest: PageRequest | undefined;
+let walked = 0;
+
+/** Requests the next page when it is due, and records the answer. */
 export default function (data: SetupData): void {
-  arrive(config, data, start, due);
+  const request = waitUntilDue(config, data, due);
+  if (!request) return;
+  const { dueAtMs, dueMs, schedulerLagMs, draw } = request;
+  const client = clientOfVu(config, data);
+  if (outages && draw() < RENEWAL_SHARE)
+    try {
+      client.renew();
+    } catch {
+      // Keeps the old token; the next request shows the failure.
+    }
+  if (!pageRequest || walked >= WALK_PAGES) {
+    pageRequest = firstPage(data, draw, client);
+    walked = 0;
+  }
+  const sent = client.fetchPage(pageRequest, dueAtMs);
+  pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
+  walked += 1;
+  if (areRecordsRead) writeArrival(sent, dueMs, schedulerLagMs);
 }

@@ -33,7 +33,7 @@ export const confirmation = ({ confirmed, unconfirmed }: { confirmed: boolean; u
   confirmed ? 'confirmed' : `NOT confirmed: ${unconfirmed}`;
 
 export const predictionText = ({ asPredicted, requests, seconds, what, ...of }: Prediction): string =>
-  `${number(asPredicted)} of ${number(requests)} as predicted in ${seconds} s at ${perSecond(of.requestsPerSecond)}: ${what}`;
+  `${number(asPredicted)} of ${number(requests)} as predicted in ${seconds} s at ${perSecond(of.requestsPerSecond)}: ${what}; a restart or a pause that is rarer is not excluded`;
 
 /** A part of the run that the verdict needs has no answers. */
 export const tooFew = (answers: number, seconds: number): VoidRun =>

@@ -4,13 +4,9 @@ import { SharedArray } from 'k6/data';
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
-import { clientOfVu, type SetupData } from './setup.ts';
-import type { Client, PageRequest } from './client.ts';
-import { areMetricsRead, areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
+import type { SetupData } from './setup.ts';
+import { areMetricsRead, sharedRun, type LoadConfig } from './config.ts';
 import { dueMoments, randomSource } from '../../estimate/random.ts';
-import { HEAD_SECONDS } from './presets.ts';
-import { shortlyBefore } from './window.ts';
-import { writeArrival } from './record.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
 const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
@@ -64,53 +60,3 @@ export function waitUntilDue(
   lag?.add(schedulerLagMs);
   return { dueAtMs, dueMs, schedulerLagMs, draw: randomSource(seed * 7919 + iteration) };
 }
-
-/** Returns the first page of a VU's next traversal. */
-export type StartPage = (data: SetupData, draw: () => number, client: Client) => PageRequest;
-
-/** Number of pages that a VU reads before it starts another traversal. */
-const WALK_PAGES = 4;
-
-let pageRequest: PageRequest | undefined;
-let walked = 0;
-
-/** Runs one iteration: requests the next page when it is due, and records the answer. */
-export function arrive(config: LoadConfig, data: SetupData, start: StartPage, due: Due): void {
-  const request = waitUntilDue(config, data, due);
-  if (!request) return;
-  const { dueAtMs, dueMs, schedulerLagMs, draw } = request;
-  const client = clientOfVu(config, data);
-  if (config.outages && draw() < RENEWAL_SHARE)
-    try {
-      client.renew();
-    } catch {
-      // Keeps the old token; the next request shows the failure.
-    }
-  if (!pageRequest || walked >= WALK_PAGES) {
-    pageRequest = start(data, draw, client);
-    walked = 0;
-  }
-  const sent = client.fetchPage(pageRequest, dueAtMs);
-  pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
-  walked += 1;
-  if (areRecordsRead) writeArrival(sent, dueMs, schedulerLagMs);
-}
-
-/** Share of the arrivals that use a new token in outage tests. */
-const RENEWAL_SHARE = 0.02;
-
-/** Starts windows at random points of the target's window; all end with it. */
-export const anywhere =
-  ({ pageSize }: LoadConfig): StartPage =>
-  ({ window: { from, to } }, draw, by) => {
-    const [first, last] = [Date.parse(from), Date.parse(to)];
-    return by.first(new Date(first + draw() * (last - first) * 0.95).toISOString(), to, pageSize);
-  };
-
-/** Polls the end of the window, where new screenings arrive. */
-export const atHead =
-  ({ pageSize, headSeconds = HEAD_SECONDS }: LoadConfig): StartPage =>
-  ({ window: { from, to } }, draw, by) => {
-    const fromMs = Math.max(Date.parse(from), Date.parse(to) - headSeconds * 1000);
-    return by.first(shortlyBefore(fromMs, draw()), to, pageSize, 'poll');
-  };
