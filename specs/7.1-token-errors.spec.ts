@@ -161,12 +161,10 @@ const exchangedBy = (grant: string, token: string): Form => {
 /** "Not equal" in MongoDB. */
 const OPERATOR = '[$ne]';
 
-const LIST = '[]';
-
 /** Suffixes that some parsers read as a list or an operator of the parameter. */
 const TYPED = [
-  ['grant_type', LIST],
-  ['client_id', LIST],
+  ['grant_type', '[]'],
+  ['client_id', '[]'],
   ['client_secret', OPERATOR],
   ['scope', '[0]'],
 ] as const;
@@ -181,12 +179,11 @@ const typedRow = ([name, suffix]: Typed): ErrorRow => ({
       key === name ? [`${key}${suffix}`, suffix === OPERATOR ? 'x' : value] : [key, value],
     ),
   suspicious: suffix === OPERATOR,
-  // Firewalls take the operator for an attack; Spring reads a list of one value as that value.
+  // Firewalls take the operator for an attack; Spring and Rocket read a list of one value as that value.
   judge:
     suffix === OPERATOR
       ? anyClientError
-      : (exchange) =>
-          suffix === LIST && exchange.status === 200 ? undefined : refusedAsBlank(name)(exchange),
+      : (exchange) => (exchange.status === 200 ? undefined : refusedAsBlank(name)(exchange)),
 });
 
 const ROWS: readonly ErrorRow[] = [

@@ -211,6 +211,10 @@ export const stacks: Groups = {
     'a token without a space after Bearer is read': authorized((value) =>
       value.replace(/^bearer(?=\S)/i, '$& '),
     ),
+    // Rocket.
+    'scope[0] is read where scope is missing': forms((form) => {
+      if (!form.has('scope') && form.has('scope[0]')) form.set('scope', form.get('scope[0]')!);
+    }),
     // Ktor.
     'an Authorization header that RFC 9110 does not allow is malformed': answering(
       '400 invalid_request',
