@@ -19,14 +19,8 @@ const REJECTIONS = { least: 2, most: 10 } as const;
 const OTHERS = 3;
 const LONGEST_HONEST_WAIT_MS = 65_000;
 
-interface Provoked {
-  readonly limited?: Exchange | undefined;
-  /** Why there is no 429; empty if there is one. */
-  readonly why: string;
-}
-
-/** Sends as fast as allowed until the first 429. */
-async function provoke(kit: Kit): Promise<Provoked> {
+/** Sends as fast as allowed until the first 429. Returns it, or why there is none. */
+async function provoke(kit: Kit): Promise<Exchange | string> {
   const { maxRequests, maxSeconds } = kit.target.rateLimit!;
   const next = await distinctRequests(kit);
   const startedAtMs = kit.clock.now();
@@ -84,14 +78,11 @@ async function provoke(kit: Kit): Promise<Provoked> {
     });
   }
   const { limited, others, cached } = seen;
-  if (limited) return { limited, why: '' };
-  if (others.length >= OTHERS)
-    return { why: await limitedOtherwise(kit, others[0]!, maxRequests - sent, () => send(true)) };
-  return {
-    why: cached
-      ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
-      : `no limit was met within ${sent} requests at ${Math.round(pace)}/s (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.${sent < maxRequests ? 'maxSeconds' : 'maxRequests'}, or lower a limit above that rate for the run`,
-  };
+  if (limited) return limited;
+  if (others.length >= OTHERS) return limitedOtherwise(kit, others[0]!, maxRequests - sent, () => send(true));
+  return cached
+    ? `after ${sent} requests a cache answered (Age) although each had another URL, so that nothing is counted: name an address without the cache`
+    : `no limit was met within ${sent} requests at ${Math.round(pace)}/s (rateLimit.maxRequests ${maxRequests}, maxSeconds ${maxSeconds}); raise rateLimit.${sent < maxRequests ? 'maxSeconds' : 'maxRequests'}, or lower a limit above that rate for the run`;
 }
 
 /** Whether a valid request is refused as invalid, or its page ends with fewer items than before. */
@@ -159,8 +150,9 @@ async function checkRateLimit(kit: Kit): Promise<void> {
       'supply rateLimit.probe: it permits the kit to provoke 429 (with maxRequests and maxSeconds)',
     );
   }
-  const { why } = await kit.once('provoked', () => provoke(kit));
-  if (why !== '' && !kit.ledger.checks.has('7.2-rate_limited')) throw new Untested(why);
+  const provoked = await kit.once('provoked', () => provoke(kit));
+  if (typeof provoked === 'string' && !kit.ledger.checks.has('7.2-rate_limited'))
+    throw new Untested(provoked);
 }
 
 test(
@@ -176,10 +168,9 @@ test(
     await checkRateLimit(kit);
     if (!kit.target.rateLimit)
       throw new Untested('supply rateLimit.probe: permission to provoke 429 and to wait for its Retry-After');
-    const { why } = await kit.once('provoked', () => provoke(kit));
-    if (why !== '') throw new Untested(why);
-    const { limited, why: whyNot } = await provoke(kit);
-    if (!limited) throw new Untested(whyNot);
+    const before = await kit.once('provoked', () => provoke(kit));
+    const limited = typeof before === 'string' ? before : await provoke(kit);
+    if (typeof limited === 'string') throw new Untested(limited);
     const waitMs = retryAfterMs(limited, kit.client.clock.atMs(limited));
     if (waitMs === undefined) throw new Untested('the 429 has no readable Retry-After');
     if (waitMs > LONGEST_HONEST_WAIT_MS)
