@@ -25,12 +25,10 @@ const OWNER_ONLY = 0o600;
 export const keptByEarlierRun = (run: RunContext): Promise<Kept> =>
   run.once('kept by an earlier run', async () => {
     const { keepToken } = run.target;
-    const text = keepToken ? (await readFile(keepToken, 'utf8').catch(() => '')).trim() : '';
+    const text = keepToken ? await readFile(keepToken, 'utf8').catch(() => '') : '';
     const target = `${run.target.baseUrl} ${run.target.clients.primary.clientId}`;
     const kept = parsed(text);
-    if (kept?.target === target) return kept;
-    // Earlier versions wrote only a token.
-    return { target, token: kept?.token ?? (text.startsWith('{') ? '' : text), nexts: [], screenings: [] };
+    return kept?.target === target ? kept : { target, token: kept?.token ?? '', nexts: [], screenings: [] };
   });
 
 function parsed(text: string): Kept | undefined {
