@@ -20,8 +20,7 @@ const mintsNone: Judge = (exchange) =>
 
 /** Accepts a 4xx with any body. */
 const refused4xx: Judge = (exchange) =>
-  mintsNone(exchange) ??
-  (exchange.status >= 400 && exchange.status < 500 ? undefined : differs('a 4xx', sayRefusal(exchange)));
+  mintsNone(exchange) ?? (isClientError(exchange) ? undefined : differs('a 4xx', sayRefusal(exchange)));
 
 function withQuery(kit: Kit, fields: Partial<RequestOut>): RequestOut {
   const request = kit.client.tokenRequest([]);

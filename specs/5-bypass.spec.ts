@@ -77,37 +77,34 @@ const SPELLINGS: readonly (readonly [
 const alteredBearer = async (kit: Kit): Promise<Authorization> =>
   bearerOf(withAlteredSignature(partsOf((await kit.token()).text)), 'its signature altered');
 
+const eachOf = (names: readonly string[], value: string): Record<string, string> =>
+  Object.fromEntries(names.map((name) => [name, value]));
+
 /**
  * Headers with which gateways, load balancers and orchestrators mark authenticated or internal requests, and those for
  * which a server may answer before it authenticates the client.
  */
 const gatewayHeaders = (tenantId: string, clientId: string, token: string): Record<string, string> => ({
   'x-forwarded-access-token': token,
-  ...Object.fromEntries(
-    ['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'].map((name) => [
-      name,
-      '127.0.0.1',
-    ]),
+  ...eachOf(
+    ['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'],
+    '127.0.0.1',
   ),
   forwarded: 'for=127.0.0.1;host=localhost',
   'x-forwarded-host': 'localhost',
   'x-forwarded-user': tenantId,
   'x-tenant-id': tenantId,
-  ...Object.fromEntries(
+  ...eachOf(
     [
       ...['remote-user', 'x-remote-user', 'x-client-id', 'x-consumer-username', 'x-user-id', 'x-auth-user'],
       ...['x-auth-request-user', 'x-authenticated-userid', 'x-goog-authenticated-user-email'],
-    ].map((name) => [name, encodeURIComponent(clientId)]),
+    ],
+    encodeURIComponent(clientId),
   ),
   'x-client-verify': 'SUCCESS',
   'x-ssl-client-verify': 'SUCCESS',
   // Debug headers that disable authentication.
-  ...Object.fromEntries(
-    ['x-internal', 'x-debug', 'x-test', 'x-admin', 'x-bypass-auth', 'x-skip-auth'].map((name) => [
-      name,
-      'true',
-    ]),
-  ),
+  ...eachOf(['x-internal', 'x-debug', 'x-test', 'x-admin', 'x-bypass-auth', 'x-skip-auth'], 'true'),
   // The address that a gateway was asked for; health checks need no token.
   'x-original-url': '/health',
   'x-rewrite-url': '/health',
