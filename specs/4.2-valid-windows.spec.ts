@@ -46,7 +46,6 @@ const ZERO_WIDTH: Rule = {
   id: '4.2-r1-zero-width',
   name: '200: zero-width windows are empty',
   alike: Infinity,
-  precondition: 'data',
   inPlaceOf: 'window',
   cases: async (kit) => {
     const sample = await sampleDataOf(kit);

@@ -205,7 +205,6 @@ const RULES: readonly Rule[] = [
     id: '7.2-not_found',
     name: 'not_found: a tenant that is not onboarded, in pairwise combinations',
     without: ['tenant', 'token'],
-    unserved: true,
     cases: async (kit) => {
       const tenantId = await kit.tenantOf('notOnboarded');
       return [

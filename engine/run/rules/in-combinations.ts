@@ -15,7 +15,7 @@ import { dialectsOf, PROTOCOL, toDialect } from '../combinations/dialects.ts';
 import { pairwise, avoidExpensiveLevel, seedFor } from '../state/covering-array.ts';
 import type { Factors, Combination } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
-import type { Check, Precondition } from '../check.ts';
+import type { Check } from '../check.ts';
 import { mapConcurrently } from '../../client/concurrency.ts';
 import { isSuspicious, UNKNOWN_TENANT, readable } from './raw-request.ts';
 import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/survey.ts';
@@ -42,7 +42,6 @@ export interface Rule {
   /** Further requirements that count as tested. */
   readonly alsoIds?: readonly RequirementId[];
   readonly name: string;
-  readonly precondition?: Precondition;
   readonly cases: (kit: Kit) => readonly Case[] | Promise<readonly Case[]>;
   /** The number of first cases that are tested in every combination; each of the others is tested in one. Default 1. */
   readonly everywhere?: number;
@@ -60,8 +59,6 @@ export interface Rule {
   readonly without?: readonly string[];
   /** The topic under which the answers are observed. */
   readonly topic?: string;
-  /** Its combinations are never served: the plain request, which would show that, is not sent. */
-  readonly unserved?: boolean;
 }
 
 /** The part of a rule that decides in which combinations it is tested. */
@@ -282,7 +279,7 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
     };
     const tested = cases[index]!;
     const isUnserved = async ({ plain }: CombinedRequest): Promise<boolean> =>
-      !rule.unserved && (await kit.send(plain)).status !== 200;
+      (await kit.send(plain)).status !== 200;
     const note = async (failed: NewFinding | undefined, combined: CombinedRequest): Promise<void> => {
       const { id = rule.id, judge, usual } = tested;
       if (failed && usual && judge(await kit.send(await applyCase(rule, combined, usual)))) return;
@@ -322,11 +319,11 @@ export const titleIn = (moment: Moment, title: string): string =>
 
 /** A rule as two checks, one in the order of its section and one at the end of the run; a late rule has only the second. */
 export function checksOf(rule: Rule): readonly Check[] {
-  const { id, alsoIds = [], name, precondition = 'page', isLate = false } = rule;
+  const { id, alsoIds = [], name, isLate = false } = rule;
   return MOMENTS.slice(isLate ? 1 : 0).map((moment) => ({
     ids: [id, ...alsoIds],
     title: isLate ? name : titleIn(moment, name),
-    needs: precondition,
+    needs: 'page',
     access: moment === MOMENTS[0] ? 'reads' : 'reads late',
     isSupplement: !isLate && moment !== MOMENTS[0],
     run: (kit) => testRule(kit, rule, moment),
