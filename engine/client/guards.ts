@@ -46,10 +46,10 @@ const keysOf = (request: RequestOut): string[] => [
   'any',
 ];
 
-interface GuardOptions {
+export interface GuardOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Sends a request once; resolves with any answer. */
+  /** Sends a request once and resolves with any answer; detects recovery. */
   readonly probe: (request: RequestOut) => Promise<Exchange>;
 }
 

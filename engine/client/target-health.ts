@@ -3,27 +3,22 @@
  * (refuses right credentials, RFC 6749, 2.3.1), guarded (403 for requests that were served before) or gone. Decides
  * when a request may be sent, how many are in flight, and which requests are sent again.
  */
-import type { Clock } from '../clock.ts';
 import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
 import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, varied, type Attempt } from './failures.ts';
-import { Guards, isGuardRefusal } from './guards.ts';
+import { Guards, isGuardRefusal, type GuardOptions } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
 import { UnreadAnswers } from './unread.ts';
 
-interface HealthOptions {
+interface HealthOptions extends GuardOptions {
   readonly target: Pick<Target, 'clients'>;
   readonly timeoutMs: number;
   readonly concurrency: number;
-  readonly clock: Clock;
   /** The time of an answer by the target's clock. */
   readonly answeredAtMs: (exchange: Exchange) => number;
-  readonly signal?: AbortSignal | undefined;
-  /** Sends a request once and resolves with any answer; detects recovery. */
-  readonly probe: (request: RequestOut) => Promise<Exchange>;
   /** A valid token request. */
   readonly tokenRequest: (name: ClientName) => RequestOut;
   /** Appended to the message when the target is gone. */

@@ -119,22 +119,16 @@ async function waitedFor(kit: Kit, current: Token): Promise<string> {
   // At half of its lifetime, and shortly before its end.
   for (const seconds of [(iat! + exp!) / 2, exp! - shareOf(LAST_USE_SHARE)]) {
     await until(seconds);
-    await checkOldToken(kit, token);
+    await kit.checkAll({ id: '5-valid-token', cause: 'while expiry was waited for' }, () =>
+      refusalOf(kit, token, 'the first one of the run'),
+    );
   }
   await until(exp! + Math.min(LEEWAY_SECONDS, shareOf(LEEWAY_SHARE)));
   return token.text;
 }
 
-/** Sends a request with an old token that has not expired. */
-async function checkOldToken(kit: Kit, token: Token): Promise<void> {
-  await kit.checkAll({ id: '5-valid-token', cause: 'while expiry was waited for' }, () =>
-    refusalOf(kit, token, 'the first one of the run'),
-  );
-}
-
 /** The longest usual leeway of verifiers (.NET: 5 minutes; RFC 7519, section 4.1.4), and half a minute for differing clocks. */
 const LEEWAY_SECONDS = 330;
-/** Tolerance for differing clocks. */
 const SKEW_SECONDS = 60;
 
 /**

@@ -24,7 +24,6 @@ import { densestSliceOf, sampleDataOf, WIDE_WINDOWS, windowOf } from '../walk/su
 export const MOMENTS = ['early in the run', 'late in the run'] as const;
 type Moment = (typeof MOMENTS)[number];
 
-/** One case of a rule. */
 export interface Case {
   /** The requirement of this case, if the rule has several. */
   readonly id?: RequirementId;
