@@ -12,6 +12,7 @@ import {
   shift,
   type Instant,
 } from '../engine/data/instant.ts';
+import { MAX_ID } from '../engine/data/dataset.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
 import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
@@ -39,9 +40,6 @@ const OFFSETS = Array.from({ length: 27 }, (_, i) => {
 function lastBefore(sample: SampleData, item: OracleItem): OracleItem | undefined {
   return sample.items.filter((other) => compareInstants(other.at, item.at) < 0).at(-1);
 }
-
-/** Servers keep ids in 64 bits and may reject larger ones. */
-const LARGEST_ID = 2n ** 63n - 1n;
 
 const after2s = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const before2s = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
@@ -300,7 +298,7 @@ test(
       await askFractions(kit, id, item, NANO);
       // A server that rounds `from` up to the item's microsecond compares ids and drops the item.
       const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
-      const query = widely({ from: between, to: after2s(item.at), fromId: LARGEST_ID });
+      const query = widely({ from: between, to: after2s(item.at), fromId: MAX_ID });
       kit.check(id, await kit.page(query, { id }), containsItem(item), 'a cursor between two microseconds');
     }
   },
@@ -351,10 +349,9 @@ function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
 
 /** Ids that are negative, or wrap around to an id of the tie or before it when truncated to 32 or 64 bits. */
 const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
-  [
-    ...[-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n],
-    -LARGEST_ID - 2n,
-  ].map((id) => [first, id]);
+  [...[-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n], -MAX_ID - 2n].map(
+    (id) => [first, id],
+  );
 
 async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
   const end =
@@ -363,7 +360,7 @@ async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromI
       .slice(0, 5)
       .at(-1) ?? item;
   const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
-  const isUsual = fromId >= 0n && fromId <= LARGEST_ID;
+  const isUsual = fromId >= 0n && fromId <= MAX_ID;
   const refused = refusedWith(kit, 'invalid_request');
   const answeredOrRefused: Judge = (page) =>
     page.status === 200 || !refused(page)

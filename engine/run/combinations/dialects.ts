@@ -1,6 +1,7 @@
 /** Dialects: equivalent spellings of a request (header names, headers irrelevant to the service, the query). */
 import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
+import { PARAMETERS } from '../../client/page.ts';
 import { percentEncoded } from '../../client/transport.ts';
 import type { Factors } from '../state/covering-array.ts';
 
@@ -50,10 +51,9 @@ const queried =
     return query === '' ? request : { ...request, url: `${path}?${change(query.split('&')).join('&')}` };
   };
 
-const DOCUMENTED = ['from', 'to', 'pageSize', 'from_id'];
 const place = (pair: string): number => {
-  const at = DOCUMENTED.indexOf(pair.split('=')[0]!);
-  return at < 0 ? DOCUMENTED.length : at;
+  const at = PARAMETERS.indexOf(pair.split('=')[0]!);
+  return at < 0 ? PARAMETERS.length : at;
 };
 
 const UNRESERVED = /%(2d|54|5a)/gi;

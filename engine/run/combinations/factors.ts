@@ -4,6 +4,7 @@
  */
 import type { RequestOut } from '../../client/exchange.ts';
 import { queryValue, screeningsUrl } from '../../client/page.ts';
+import { MAX_ID } from '../../data/dataset.ts';
 import {
   compareInstants,
   formatInstant,
@@ -75,8 +76,6 @@ export const withWindow = (request: RequestOut, from: string, to: string): Reque
 
 const EMPTY = ['1951-01-01T00:00:00Z', '1951-01-02T00:00:00Z'] as const;
 const YEARS = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] as const;
-/** Of 64 bits: one more overflows. */
-const LARGEST_ID = 2n ** 63n - 1n;
 const YEAR_SECONDS = 31_556_952n;
 
 /** The year after next. */
@@ -234,7 +233,7 @@ export const FACTORS: readonly Factor[] = [
       'without from_id': (request) => withParameter(request, 'from_id', undefined),
       'with from_id': (request, baseline) =>
         withParameter(request, 'from_id', String(narrowOf(request, baseline).id)),
-      'with from_id beyond 2^53': (request) => withParameter(request, 'from_id', String(LARGEST_ID)),
+      'with from_id beyond 2^53': (request) => withParameter(request, 'from_id', String(MAX_ID)),
     },
     of: ({ url }) => {
       const text = queryValue(url, 'from_id');
