@@ -9,7 +9,7 @@ import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
 import type { ReferenceServer } from '../../reference-server/run/start.ts';
 import { certify, selectIds } from '../certify.ts';
-import { certifyServer, failedOf, obstaclesOf, targetFor } from './faults.ts';
+import { certifyServer, failedOf, obstaclesOf, resultOf, targetFor } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import {
@@ -22,7 +22,7 @@ import {
   refusal,
 } from '../../reference-server/run/alter.ts';
 import { authorized } from '../../reference-server/faults/bearer.ts';
-import { anySecret } from '../../reference-server/faults/forms.ts';
+import { anySecret, refusing } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
 
@@ -256,6 +256,16 @@ test('what bcrypt, Nimbus and Akka HTTP accept by default is observed, not judge
     for (const topic of ['secret-after-nul', 'letter-after-signature', 'no-space-after-bearer'])
       expect(seen[topic]).toEqual([status]);
     for (const id of only) expect(requirements.find((one) => one.id === id)!.status).toBe('pass');
+  }
+});
+
+// The proof of variants permits warnings.
+test('invalid_target for an unknown resource is no warning', async ({ small }) => {
+  const only = ['4.1-unknown-parameters'] as const;
+  const server = refusing('400 invalid_target', (form) => form.has('resource'));
+  for (const mode of ['full', 'bare'] as const) {
+    const report = await certifyServer(small, server, mode, { runs: 1, only });
+    expect(resultOf(report, only[0]).status).toBe('pass');
   }
 });
 

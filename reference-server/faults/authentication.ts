@@ -126,6 +126,7 @@ export const authentication: readonly Fault[] = [
       return claims && claims.exp > nowSeconds ? claims : undefined;
     }),
     'accepts alg none': trusted((_, { alg }) => alg === 'none'),
+    'accepts alg None': trusted((_, { alg }) => alg === 'None'),
     'accepts an empty signature': trusted((token, { alg }) => token.endsWith('.') && alg !== 'none'),
     'caches verified tokens by header and payload': cachedWithout(/\.[^.]*$/),
     'caches verified tokens by payload and signature': cachedWithout(/^[^.]*\./),
@@ -162,6 +163,7 @@ export const authentication: readonly Fault[] = [
   }),
   ...fails({ '5-query-token': /401 unauthenticated.*200/ })({
     'accepts access_token in the query': tokenInQuery('access_token'),
+    'accepts token in the query': tokenInQuery('token'),
     'accepts jwt in the query': tokenInQuery('jwt'),
     'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
       query.has('from_id'),

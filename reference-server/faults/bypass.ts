@@ -198,6 +198,7 @@ export const bypasses: readonly Fault[] = [
       200,
     ),
     'the tenant * is the tenant of the token': tenantsLike((shown) => shown === '*'),
+    'the tenant me is the tenant of the token': tenantsLike((shown) => shown === 'me'),
     'the client_id in the path is the tenant of the token': tenantsLike(
       (shown) => shown === 'primary-client',
     ),

@@ -48,6 +48,7 @@ export const forged: readonly Fault[] = [
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),
     'the HMAC key is the tenant_id': hmacKey((_, { tenant_id }) => tenant_id),
+    'the HMAC key is the client_id': hmacKey((_, { sub }) => sub),
     'the HMAC key is "password"': hmacKey(() => 'password'),
     'tokens are signed with the secret of a tutorial': signedWith(
       'HS256',
