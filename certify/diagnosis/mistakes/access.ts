@@ -3,7 +3,7 @@ import type { Mistakes } from './mistake.ts';
 
 export const access = {
   'a request without a proper token is served': {
-    why: 'No Authorization header, another scheme, a bare token or a token in the query is answered with a page, in some cases only on later pages or for unusual paths. The check depends on a route pattern, a cache or a later page bypasses it, or a library looks for tokens in several places (OAuth servers that still take access_token in the query).',
+    why: 'No Authorization header, another scheme, a bare token or a token in the query is answered with a page, in some cases only on later pages or for unusual paths. The check depends on a route pattern, a cache or a later page bypasses it, or a library looks for tokens in several places (OAuth servers that still take access_token in the query), or anywhere in the header (bearerToken of Laravel reads XBearer).',
     fix: 'Authenticate in one place before any routing, deny by default, and read only the header.',
     right: `Spring: http.authorizeHttpRequests(a -> a.anyRequest().authenticated())
 new DefaultBearerTokenResolver().setAllowUriQueryParameter(false)`,
@@ -109,7 +109,7 @@ export const tokenEndpoint = {
     breaks: '4.1-no-store 4.1-content-type 7.1-invalid_client-challenge',
   },
   'client_id, secret, grant or scope are compared leniently': {
-    why: 'A wrong value is accepted because it is like the right one: other case, a prefix, blanks around it; or it is not compared at all. Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters.',
+    why: 'A wrong value is accepted because it is like the right one: other case, a prefix, blanks around it; or it is not compared at all. Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters (TrimStrings of Laravel).',
     fix: 'Compare exactly, byte by byte; secrets in constant time against a hash of the whole.',
     right: `crypto.timingSafeEqual(sha256(given), sha256(stored)) · MySQL: WHERE client_id = BINARY ?`,
     breaks:
