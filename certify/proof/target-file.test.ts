@@ -56,6 +56,13 @@ const command =
   (start: string, stop: string): Supply =>
   () => ({ fault: { start, stop } });
 
+const exchanged: Supply = ({ clients: { primary, secondTenant } }) => ({
+  clients: {
+    primary: { ...primary, tenantId: secondTenant!.tenantId },
+    secondTenant: { ...secondTenant, tenantId: primary.tenantId },
+  },
+});
+
 const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, words: RegExp])[] = [
   [
     'a second tenant that is not onboarded',
@@ -134,13 +141,14 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   [
     'two tenantIds in each other’s place',
     '2.2-tenant_id,5-forbidden',
-    ({ clients: { primary, secondTenant } }) => ({
-      clients: {
-        primary: { ...primary, tenantId: secondTenant!.tenantId },
-        secondTenant: { ...secondTenant, tenantId: primary.tenantId },
-      },
-    }),
-    /either the target file or the target has exchanged the two/,
+    exchanged,
+    /either the target file or the target has exchanged the two; supply a dataset/,
+  ],
+  [
+    'two tenantIds in each other’s place, and a dataset',
+    '2.2-tenant_id,5-forbidden',
+    (whole) => ({ ...exchanged(whole), dataset: whole.dataset }),
+    /the target file has exchanged the two, as its dataset shows/,
   ],
   [
     'a dataset that the tenant has grown beyond',

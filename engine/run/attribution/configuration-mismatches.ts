@@ -77,10 +77,14 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
   if (holder) {
     if ((await claimedTenant(run, holder)) !== said) return;
     const unsaid = [name, holder].map((client) => [client, { ...clients[client]!, tenantId: undefined }]);
+    const reading =
+      hasDatasetOf(run, name, claimed) || hasDatasetOf(run, holder, said)
+        ? 'the target file has exchanged the two, as its dataset shows'
+        : 'either the target file or the target has exchanged the two; supply a dataset to decide';
     correct(
       run,
       ['2.2-tenant_id'],
-      `the tokens of clients.${name} are for tenant ${claimed}, which is clients.${holder}.tenantId, and those of clients.${holder} are for tenant ${said}, which is clients.${name}.tenantId: either the target file or the target has exchanged the two; supply a dataset to decide`,
+      `the tokens of clients.${name} are for tenant ${claimed}, which is clients.${holder}.tenantId, and those of clients.${holder} are for tenant ${said}, which is clients.${name}.tenantId: ${reading}`,
       { clients: { ...clients, ...(Object.fromEntries(unsaid) as Partial<Target['clients']>) } },
     );
     return;
