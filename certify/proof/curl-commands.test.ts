@@ -72,7 +72,13 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
     { env: { ACME_SECRET: clientSecret } },
   );
   const only = selectIds(['2.4', '4.2', '5-missing', '7.1']);
-  const report = await certify(target, { seed: 1, runs: 3, only, replay: 'echo replayed' });
+  const report = await certify(target, {
+    seed: 1,
+    runs: 3,
+    only,
+    replay: 'echo replayed',
+    pollingScale: 0.1,
+  });
   expect(report.verdict).toBe('non-conformant');
   const failures = report.requirements.flatMap(({ failures }) => failures);
 
@@ -115,7 +121,7 @@ test(REPEATED, byTurns(REPEATED), async ({ small: { database, provisioned } }) =
   await using server = await startServer(database, provisioned, teapot);
   const target = await targetFor(server, 'full');
   const headers = { 'x-gateway-key': 'gateway key' };
-  const report = await certify({ ...target, headers }, { checks: SPECS, seed: 1 });
+  const report = await certify({ ...target, headers }, { checks: SPECS, seed: 1, pollingScale: 0.1 });
   const askedByKit = new Set(asked);
 
   const { primary, ...others } = target.clients;
