@@ -21,6 +21,8 @@ const GUESSES = 5;
 /** Number of 4xx answers within ATTACK_MS that count as a scan: often ten for http_err_rate of HAProxy. */
 const REJECTIONS = 10;
 const ATTACK_MS = 60_000;
+/** Some guards count refused tokens in a row: after this many, a request is sent that is served. */
+const IN_A_ROW = 5;
 
 /** The values of `error` in RFC 6749, 5.2. */
 const OAUTH_ERRORS = /^(invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
@@ -59,6 +61,7 @@ export class Guards {
   /** By path: whether its guard ends while it is probed. */
   private readonly waits = new Map<string, Promise<boolean>>();
   private refusedTokens = 0;
+  private refusedInARow = 0;
   private wereActive = false;
   private haveClosed = false;
   /** The 4xx answers of the last minute; 429 answers and broken connections do not end that minute. */
@@ -72,10 +75,22 @@ export class Guards {
     const { channel, offPath } = request;
     this.noteRejection(status);
     if (channel !== 'rest') return;
-    if (status === 401) this.refusedTokens++;
+    if (status === 401) {
+      this.refusedTokens++;
+      this.refusedInARow++;
+    }
     if (status !== 200 || offPath) return;
+    this.refusedInARow = 0;
     this.isServedSince = true;
     for (const key of keysOf(request)) this.served.set(key, [this.served.get(key)?.[0] ?? request, request]);
+  }
+
+  /** Before another request without a valid token: ends a row of refused ones. */
+  async endRow(): Promise<void> {
+    const served = this.served.get('any');
+    if (this.refusedInARow < IN_A_ROW || !served) return;
+    this.refusedInARow = 0;
+    await this.options.probe(served[1]);
   }
 
   private noteRejection(status: number): void {

@@ -229,6 +229,20 @@ export const accidents: Groups = {
       },
     ),
   },
+  'with a guard that counts refused tokens in a row': {
+    '20 refused tokens in a row: 403 with HTML for ten minutes': middleware(() => {
+      let row = 0;
+      let untilMs = 0;
+      return async (request, next) => {
+        if (!isScreenings(request)) return next(request);
+        if (Date.now() < untilMs) return forbidden();
+        const answer = await next(request);
+        row = answer.status === 401 ? row + 1 : answer.status === 200 ? 0 : row;
+        if (row >= 20) untilMs = Date.now() + 600_000;
+        return answer;
+      };
+    }),
+  },
   // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
     // Like nginx with 444.
