@@ -38,7 +38,7 @@ test.describe('a budget', () => {
   for (const [budget, least, verdict] of [
     [100, 60, 'incomplete'],
     [300, 90, 'incomplete'],
-    // What the first round cut short is tried again with what is left.
+    // Checks that exhausted their share of the budget run again with the remaining requests.
     [600, 100, 'conformant'],
   ] as const) {
     const title = `of ${budget} requests is not exceeded and exercises at least ${least} requirements`;
@@ -64,13 +64,13 @@ test.describe('a budget', () => {
       expect(verdict, name).toBe('non-conformant');
     }
   });
+});
 
-  test('of a run is not used by the rate-limit probe', async ({ small }) => {
-    const only = ['7.2-rate_limited'] as const;
-    const options = { only, runs: 1, maxRequests: 200, change: probing(300) };
-    const { reason } = resultOf(await certifyServer(small, {}, 'bare', options), only[0]);
-    expect(reason).toMatch(/no limit was met within 300 requests/);
-  });
+test('the rate-limit probe does not count towards the request limit of the run', async ({ small }) => {
+  const only = ['7.2-rate_limited'] as const;
+  const options = { only, runs: 1, maxRequests: 200, change: probing(300) };
+  const { reason } = resultOf(await certifyServer(small, {}, 'bare', options), only[0]);
+  expect(reason).toMatch(/no limit was met within 300 requests/);
 });
 
 // -- a run that ends early over data that arrive: nothing can be requested again ---------------------

@@ -85,9 +85,10 @@ export class Guards {
     for (const key of keysOf(request)) this.served.set(key, [this.served.get(key)?.[0] ?? request, request]);
   }
 
-  /** Before another request without a valid token: ends a row of refused ones. */
-  async endRow(): Promise<void> {
+  /** Sends a request that is served, if `next` would be one more without a client's token after refused ones. */
+  async endRow({ channel, authorization }: RequestOut): Promise<void> {
     const served = this.served.get('any');
+    if (channel !== 'rest' || authorization.kind === 'client') return;
     if (this.refusedInARow < IN_A_ROW || !served) return;
     this.refusedInARow = 0;
     await this.options.probe(served[1]);

@@ -40,7 +40,7 @@ export const cache = (hasAge: boolean) => ({
       return answer;
     };
   }),
-  // With the other requests more than the budget of a run, of which the rate-limit probe uses nothing.
+  // With the other requests more than the request limit of a run, which the rate-limit probe does not use.
   target: probing(5_000),
 });
 

@@ -73,14 +73,15 @@ async function compareTenant(run: RunContext, name: ClientName): Promise<void> {
     return;
   }
   const holder = MINTING.find((client) => configuredTenant(run, client) === claimed);
-  if (hasDatasetOf(run, name, said) || (holder && hasDatasetOf(run, holder, claimed))) return;
+  const datasetsShow = (own: string, ofHolder: string): boolean =>
+    hasDatasetOf(run, name, own) || (holder !== undefined && hasDatasetOf(run, holder, ofHolder));
+  if (datasetsShow(said, claimed)) return;
   if (holder) {
     if ((await claimedTenant(run, holder)) !== said) return;
     const unsaid = [name, holder].map((client) => [client, { ...clients[client]!, tenantId: undefined }]);
-    const reading =
-      hasDatasetOf(run, name, claimed) || hasDatasetOf(run, holder, said)
-        ? 'the target file has exchanged the two, as its dataset shows'
-        : 'either the target file or the target has exchanged the two; supply a dataset to decide';
+    const reading = datasetsShow(claimed, said)
+      ? 'the target file has exchanged the two, as its dataset shows'
+      : 'either the target file or the target has exchanged the two; supply a dataset to decide';
     correct(
       run,
       ['2.2-tenant_id'],

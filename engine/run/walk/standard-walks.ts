@@ -57,9 +57,9 @@ function planWalks(sample: SampleData): PageQuery[] {
     // The longest first; the others run concurrently.
     { ...deep, pageSize: 1 },
     // Pages of more than a hundred: the last one holds a single item, or there is one full page.
-    ...[deepItems.length - 1, deepItems.length].flatMap((size) =>
-      size > count + 1 && size < MAX_PAGE_SIZE ? [{ ...deep, pageSize: size }] : [],
-    ),
+    ...[deepItems.length - 1, deepItems.length]
+      .filter((size) => size > count + 1 && size < MAX_PAGE_SIZE)
+      .map((pageSize) => ({ ...deep, pageSize })),
     ...[...new Set(small)].map((pageSize) => ({ ...slice, pageSize })),
     // Formats of dates have a year of the week too, which differs around the turn of the year.
     ...(turn.length === 0
