@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
+import { Oracle } from '../engine/data/oracle.ts';
 import { both, middleware, pages } from '../reference-server/run/alter.ts';
 import { changes } from './run/target.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
@@ -106,7 +107,7 @@ test('is void if the fault commands make no request fail', FULL, async () => {
 test('distinguishes lost from new screenings', () => {
   const of = (...ids: bigint[]) => ({
     window: { from: '', to: '' },
-    items: [ids.map((id) => ({ at: { seconds: 1n, fraction: '' }, testTime: '', id }))],
+    oracles: [Oracle.of(ids.map((id) => ({ at: { seconds: 1n, fraction: '' }, testTime: '', id })))],
   });
   expect(changes(of(1n, 2n), of(1n, 2n))).toEqual({ lost: [], added: false });
   expect(changes(of(1n, 2n), of(2n, 3n))).toMatchObject({ lost: [{ id: 1n }], added: true });

@@ -3,7 +3,7 @@ import { Client } from '../../engine/client/client.ts';
 import type { RequestOut } from '../../engine/client/exchange.ts';
 import { isOrdered, MAX_PAGE_SIZE, pageOf, pageUrl } from '../../engine/client/page.ts';
 import { compareInstants, formatInstant, instant } from '../../engine/data/instant.ts';
-import type { Key } from '../../engine/data/oracle.ts';
+import { type Key, Oracle, type OracleItem } from '../../engine/data/oracle.ts';
 import { Untested } from '../../engine/errors.ts';
 import type { ClientName, Target } from '../../engine/target/target.ts';
 import type { LoadClient } from '../k6/lib/config.ts';
@@ -126,13 +126,11 @@ async function findWindow(client: Client, tenantId: string): Promise<Window> {
   return step.value;
 }
 
-type Item = Key & { readonly testTime: string };
-
 export interface Stored {
   /** The window that was read completely. */
   readonly window: Window;
-  /** The screenings of each client, in the order of the pages. */
-  readonly items: readonly (readonly Item[])[];
+  /** The screenings of each client. */
+  readonly oracles: readonly Oracle[];
 }
 
 /** Limit per tenant, so that large datasets are read quickly. */
@@ -147,37 +145,30 @@ export async function readStored(prepared: Prepared, window: Window = prepared.b
   // Cut to the shortest window that was read for a tenant.
   const ends = [window.to, ...read.map((one) => one.to)];
   const to = ends.sort((a, b) => compareInstants(instant(a), instant(b)))[0]!;
-  const isBefore = ({ at }: Item): boolean => compareInstants(at, instant(to)) < 0;
-  return { window: { from: window.from, to }, items: read.map(({ items }) => items.filter(isBefore)) };
+  const isBefore = ({ at }: Key): boolean => compareInstants(at, instant(to)) < 0;
+  const oracles = read.map(({ items }) => Oracle.of(items.filter(isBefore)));
+  return { window: { from: window.from, to }, oracles };
 }
 
-async function readTenant(
-  client: Client,
-  name: ClientName,
-  tenantId: string,
-  { from, to }: Window,
-): Promise<{ items: readonly Item[]; to: string }> {
-  const items: Item[] = [];
-  for (let after: Item | undefined; ;) {
+async function readTenant(client: Client, name: ClientName, tenantId: string, { from, to }: Window) {
+  const items: (Key & { readonly testTime: string })[] = [];
+  for (;;) {
+    const after = items.at(-1);
     const query = { from: after?.testTime ?? from, to, pageSize: MAX_PAGE_SIZE, fromId: after?.id };
     const page = await askPage(client, pageUrl(client.target.baseUrl, tenantId, query), name);
     if (!page.items.every(isOrdered)) throw new Unreachable('a screening has no valid id or testTime');
     // A screening with an instant has a testTime.
     items.push(...page.items.map(({ id, at, testTime }) => ({ id, at, testTime: testTime! })));
-    after = items.at(-1);
     if (page.items.length === 0 || page.next === undefined) return { items, to };
-    if (items.length >= MAX_ITEMS) return { items, to: after!.testTime };
+    if (items.length >= MAX_ITEMS) return { items, to: items.at(-1)!.testTime };
   }
 }
 
 /** Screenings that have disappeared, and whether there are new ones. */
-export function changes(before: Stored, after: Stored): { lost: readonly Item[]; added: boolean } {
-  const keyOf = (client: number, { at, id }: Item): string => `${client} ${at.seconds}.${at.fraction} ${id}`;
-  const keysOf = ({ items }: Stored): Set<string> =>
-    new Set(items.flatMap((of, client) => of.map((item) => keyOf(client, item))));
-  const [now, then] = [keysOf(after), keysOf(before)];
-  return {
-    lost: before.items.flatMap((of, client) => of.filter((item) => !now.has(keyOf(client, item)))),
-    added: [...now].some((one) => !then.has(one)),
-  };
+export function changes(before: Stored, after: Stored) {
+  const onlyIn = (one: Stored, other: Stored): OracleItem[] =>
+    one.oracles.flatMap(({ items }, client) =>
+      items.filter(({ id, at }) => !other.oracles[client]!.has(id, at)),
+    );
+  return { lost: onlyIn(before, after), added: onlyIn(after, before).length > 0 };
 }

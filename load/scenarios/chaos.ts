@@ -1,12 +1,11 @@
 /** Open-model arrivals during repeated outages of the target: judges failures, recovery and lost data. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { largest, median, smallest } from '../estimate/numbers.ts';
+import { largest, median, smallest, sum } from '../estimate/numbers.ts';
 import { failed } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { type ArrivalsRun, type Session, VoidRun } from '../run/session.ts';
 import { failuresText } from './format.ts';
 import { changes, mint, readStored, type Stored, Unreachable } from '../run/target.ts';
-import { Oracle } from '../../engine/data/oracle.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { randomSource } from '../estimate/random.ts';
 
@@ -26,9 +25,9 @@ export async function arrivalsUnderOutages(session: Session, vus: number): Promi
   const { rate, duration, seed } = session.options;
   const { fault, metricsUrl } = prepared.target;
   const stored = await readStored(prepared);
-  session.tell(`  ${stored.items.flat().length} screenings read before the first outage`);
+  session.tell(`  ${countOf(stored)} screenings read before the first outage`);
   for (const [index, { tenantId }] of prepared.base.clients.entries())
-    session.judge.know(tenantId, Oracle.of(stored.items[index]!));
+    session.judge.know(tenantId, stored.oracles[index]!);
   const stopped = new AbortController();
   const metrics = metricsUrl === undefined ? [] : readMetrics(metricsUrl, stopped.signal);
   const outages = runOutages(fault!, duration, seed, stopped.signal);
@@ -115,8 +114,10 @@ function compareWithStored(session: Session, before: Stored, after: Stored | und
   const { comparedPages, storedMismatches } = session.judge;
   if (added) return `screenings were added during the run: ${comparedPages} pages were not compared`;
   session.findings.push(...storedMismatches);
-  return `${comparedPages} pages compared with the ${before.items.flat().length} screenings stored`;
+  return `${comparedPages} pages compared with the ${countOf(before)} screenings stored`;
 }
+
+const countOf = ({ oracles }: Stored): number => sum(oracles.map(({ items }) => items.length));
 
 /** Metrics of the reference server, with their unit in the report. */
 const METRICS = [
