@@ -1,7 +1,7 @@
 /** `npm run load -- plan`: requests, utilisation, waiting times, replicas and cost from a measured capacity. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Found } from '../estimate/figures.ts';
+import { extremesOf, type Found } from '../estimate/figures.ts';
 import { bisect, linesOf } from '../estimate/numbers.ts';
 import { type Assumptions, type Measured, plan } from '../plan/plan.ts';
 import { meanPages } from '../plan/simulate.ts';
@@ -49,7 +49,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     : measuredBy(result, result.capacity!, flags.measuredReplicas);
   const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
   const alone = result.tenants?.alone;
-  const pageMs = alone ? alone.pollMs / alone.pagesPerPoll : idleMs(result.capacity!.steps);
+  const pageMs = alone ? alone.pollMs / alone.pagesPerPoll : extremesOf(result.capacity!).quietMs;
   const tokenPrice =
     flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
@@ -119,14 +119,14 @@ export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas:
       : all.limitedBy === 'quota' && isShared
         ? 'quota'
         : 'at-least';
-  const steps = all.steps.filter((step) => !step.void && step.p50Ms > 0);
-  const saturation = Math.max(all.requestsPerSecond, ...steps.map((step) => step.saturatedAt ?? 0));
+  const { quietMs, saturatedAt } = extremesOf(all);
+  const saturation = Math.max(all.requestsPerSecond, saturatedAt);
   return {
     perSecond: all.interval[0],
     limitedBy: all.limitedBy,
     server,
     saturation,
-    workers: Math.max(1, Math.round((saturation * (idleMs(steps) || 0)) / 1000)),
+    workers: Math.max(1, Math.round((saturation * (quietMs || 0)) / 1000)),
     clientQuota:
       figure.quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
     pageSize: result.pageSize,
@@ -177,10 +177,6 @@ export function pricesBy({ pagesPerPoll }: { pagesPerPoll: number }, backfillWor
 
 /** A queue keeps its p99 up to about this share of its saturation. */
 const MAX_UTILISATION = 0.95;
-
-/** Latency of a page without waiting. */
-const idleMs = (steps: CapacityFigure['steps']): number =>
-  [...steps].sort((a, b) => a.offered - b.offered)[0]?.p50Ms ?? NaN;
 
 /** Returns the median latency of a run of open arrivals. Throws UsageError. */
 async function medianOf(file: string, scenario: string): Promise<number> {

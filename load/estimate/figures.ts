@@ -3,7 +3,7 @@
  * that surely holds and the lowest that surely breaks, and figures with intervals. Assumes monotonicity: a step that
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
-import { ascending, largest, smallest, sum } from './numbers.ts';
+import { ascending, largest, median, smallest, sum } from './numbers.ts';
 import { excludesErrors, STEP, type Sample, type Slo, type Step, type Verdict, verdictOf } from './step.ts';
 
 export const FIGURES = {
@@ -153,6 +153,25 @@ export function atOneRate({ offered, verdict, limitedRate, errorRate, counted, .
     basis: 'one-rate',
     limitedBy: verdict === 'holds' ? 'none-found' : limitedRate > errorRate / 2 ? 'quota' : 'saturation',
     ...confirmedUnless(verdict === 'undecided' && (step.void ?? `${counted} answers are too few to decide`)),
+  };
+}
+
+/** Up to this share of the rate that is carried, requests wait for few others. */
+const QUIET = 0.25;
+
+/** Of all steps: latency without waiting, up to which rate it was measured, and the throughput of a growing queue, or 0. */
+export function extremesOf({ steps, requestsPerSecond }: Pick<Found, 'steps' | 'requestsPerSecond'>) {
+  const usable = steps.filter((step) => !step.void && step.p50Ms > 0);
+  // At higher rates, most of the latency is waiting, which says nothing about the work.
+  const quietRate = Math.max(smallest(usable.map((step) => step.offered)), requestsPerSecond * QUIET);
+  const quiet = usable.filter((step) => step.offered <= quietRate);
+  return {
+    quietRate,
+    quietMs: median(quiet.map((step) => step.p50Ms)),
+    saturatedAt: largest(
+      usable.map((step) => step.saturatedAt ?? 0),
+      0,
+    ),
   };
 }
 

@@ -1,6 +1,6 @@
 /** tenants: how many periodically polling tenants the target carries, alone and during back-fills. */
-import { confirmedUnless } from '../estimate/figures.ts';
-import { ascending, largest, linesOf, median, quantile, smallest, sum } from '../estimate/numbers.ts';
+import { confirmedUnless, extremesOf } from '../estimate/figures.ts';
+import { ascending, linesOf, quantile, smallest, sum } from '../estimate/numbers.ts';
 import type { LoadResult, TenantsCarried, TenantsFigure } from '../result.ts';
 import { SEARCH } from '../run/flags.ts';
 import type { ArrivalsRun, Scenario, Session } from '../run/session.ts';
@@ -29,9 +29,6 @@ async function measure(session: Session): Promise<Partial<LoadResult>> {
   return { tenants: figure, held: alone.confirmed && alone.tenants > 0, summary };
 }
 
-/** Up to this share of the rate that is carried, requests wait for few others. */
-const QUIET = 0.25;
-
 export async function carried(session: Searching, backfills: number, from?: number): Promise<TenantsCarried> {
   const { poll: pollSeconds, tokenRenewal } = session.options;
   const pagesOfPolls: number[] = [];
@@ -48,11 +45,8 @@ export async function carried(session: Searching, backfills: number, from?: numb
       if (one.kind === 'page' && one.status === 200) backfill.push({ rate: offered, ms: one.ms });
   };
   const found = await searchRate(session, 'tenants', over, { startRate: from, seen });
-  const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, steps, limitedBy, quota } = found;
-  // At higher rates, most of the latency is waiting, which says nothing about the work.
-  const usable = steps.filter((step) => !step.void && step.p50Ms > 0);
-  const quietRate = Math.max(smallest(usable.map((step) => step.offered)), requestsPerSecond * QUIET);
-  const quiet = usable.filter((step) => step.offered <= quietRate);
+  const { requestsPerSecond, interval, confirmed, unconfirmed, prediction, limitedBy, quota } = found;
+  const { quietRate, quietMs, saturatedAt } = extremesOf(found);
   // A slow page may only be served in the longer steps that follow.
   const fullRate = Math.max(quietRate, smallest(backfill.map(({ rate }) => rate)));
   const full = ascending(backfill.flatMap(({ rate, ms }) => (rate <= fullRate ? [ms] : [])));
@@ -66,12 +60,8 @@ export async function carried(session: Searching, backfills: number, from?: numb
     quota,
     ...confirmedUnless(isIdle ? 'no page of a back-fill was served' : !confirmed && unconfirmed),
     prediction,
-    pollMs: median(quiet.map((step) => step.p50Ms)),
-    saturatedAt:
-      largest(
-        usable.flatMap((step) => step.saturatedAt ?? []),
-        0,
-      ) || undefined,
+    pollMs: quietMs,
+    saturatedAt: saturatedAt || undefined,
     pagesPerPoll: sum(pagesOfPolls) / Math.max(1, pagesOfPolls.length),
     backfillPageMs: full.length > 0 ? { p50: quantile(full, 0.5), mean: sum(full) / full.length } : undefined,
   };
