@@ -32,8 +32,6 @@ const PRESSURE = {
 };
 /** With a smaller share of the pages in its records, k6's output is incomplete. */
 const RECORDED_SHARE = 0.98;
-/** With a smaller share of answers, requests may wait for VUs because of the target. */
-const ANSWERED_SHARE = 0.99;
 /** k6's error code of a request without an answer in time. */
 const TIMEOUT = 1050;
 /** Whether it is k6's error code for a failed or reset connection. */
@@ -72,20 +70,13 @@ export function overloadOf(
     const lateMs = Math.max(stallMs, lagP99Ms);
     return passing(`free VUs started up to ${lateMs.toFixed(0)} ms late: generator overload`);
   }
-  const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
-  const answeredAll =
-    run.summary !== undefined && answered.length >= ANSWERED_SHARE * (samples.length - dropped);
   const service = quantile(ascending(answered.map((one) => one.serviceMs)), 0.9);
-  const inTime = `while the target answered within ${service.toFixed(0)} ms (p90)`;
-  if (dropped > slo.errorRate * samples.length && answeredAll && service < slo.p99Ms) {
-    const count = Math.round(dropped * run.oneIn);
-    return { reason: `${count} requests found no free VU ${inTime}`, remedy: 'vus' };
-  }
   // Little's law: requests waited for VUs although the target answered in time, so there were too few VUs. A
   // saturated target would occupy every VU for longer than the SLO.
   const waited = quantile(ascending(answered.map((one) => one.latencyMs - one.serviceMs)), 0.99);
   if (latency >= slo.p99Ms && waited >= slo.p99Ms / 2 && service < slo.p99Ms) {
-    const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU ${inTime}`;
+    const inTime = `the target answered within ${service.toFixed(0)} ms (p90)`;
+    const reason = `requests waited up to ${waited.toFixed(0)} ms for a free VU while ${inTime}`;
     return { reason, remedy: 'vus' };
   }
   // A machine that is busy before the load is busy during it, and VUs lack processor time. But if free VUs start in
@@ -93,6 +84,7 @@ export function overloadOf(
   const frozenMs = slo.p99Ms + OVERLOAD.frozenMs + OVERLOAD.stallEcho * stallMs;
   const timeouts = samples.filter((one) => one.errorCode === TIMEOUT && one.serviceMs > frozenMs).length;
   const froze = (brokeByLittle && latency > frozenMs) || timeouts > LATE_SHARE * samples.length;
+  const dropped = (run.summary?.counts['dropped_iterations'] ?? 0) / run.oneIn;
   const broke = latency >= slo.p99Ms || dropped > slo.errorRate * samples.length;
   if (broke && !froze && (waiting > OVERLOAD.busyAtRest || busy > OVERLOAD.busyAtRest)) {
     const share = (Math.max(waiting, busy) * 100).toFixed(0);
