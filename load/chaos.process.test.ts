@@ -14,7 +14,7 @@ import { load, setting, test } from './zoo/setting.ts';
 test.describe.configure({ mode: 'parallel' });
 test.beforeEach(() => test.slow());
 
-const SHORT = ['--chaos', '--duration', '15s', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
+const FLAGS = ['--chaos', '--rate', '15', '--page-size', '40', '--slo-p99', '9000'];
 
 interface Outage {
   readonly isFailing: () => boolean;
@@ -27,6 +27,7 @@ type Fault = NonNullable<SimulatedSettings['fault']>;
 async function chaos(
   fault: (outage: Outage) => Fault,
   meanwhile: (child: ChildProcess, outage: Outage) => void = () => {},
+  duration = '15s',
 ) {
   let mark = '';
   let failed = false;
@@ -41,7 +42,8 @@ async function chaos(
   const commands = { start: `touch ${mark}`, stop: `rm -f ${mark}` };
   const target = JSON.stringify({ ...at.server.target, fault: commands });
   await writeFile(join(at.directory, 'target.json'), target);
-  const running = load(['soak', ...SHORT, ...at.flags], {}, (child) => meanwhile(child, outage));
+  const flags = [...FLAGS, '--duration', duration, ...at.flags];
+  const running = load(['soak', ...flags], {}, (child) => meanwhile(child, outage));
   return { ...(await running), result: await at.result('soak'), stillFails: isFailing() };
 }
 
@@ -91,6 +93,8 @@ test('ends the outage and reports its results as void when it is interrupted', F
       }, 50);
       child.once('exit', () => clearInterval(poll));
     },
+    // Only the interruption ends it in time.
+    '10m',
   );
   expect([status, stillFails]).toEqual([130, false]);
   expect(output).toMatch(/VOID: interrupted after \d+ s/);

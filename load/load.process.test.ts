@@ -44,23 +44,6 @@ test('a window without screenings is not measured', async () => {
   expect(status).toBe(3);
 });
 
-test('an interrupted scenario reports its results as void with exit status 130', FULL, async () => {
-  await using at = await setting({});
-  const { status, output } = await load(
-    ['soak', '--duration', '10m', '--rate', '20', ...at.flags],
-    {},
-    async (child) => {
-      while (at.server.counts.pages < 10) await sleep(100);
-      child.kill('SIGINT');
-    },
-  );
-  expect(output).toMatch(/VOID: interrupted after \d+ s/);
-  expect(status).toBe(130);
-  const result = await at.result('soak');
-  expect(result.void).toContain('interrupted');
-  expect(result.requests).toBeGreaterThan(0);
-});
-
 test('smoke: generator overload is void with exit status 3', FULL, async () => {
   test.slow();
   const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;
