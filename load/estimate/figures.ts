@@ -168,10 +168,7 @@ export function extremesOf({ steps, requestsPerSecond }: Pick<Found, 'steps' | '
   return {
     quietRate,
     quietMs: median(quiet.map((step) => step.p50Ms)),
-    saturatedAt: largest(
-      usable.map((step) => step.saturatedAt ?? 0),
-      0,
-    ),
+    saturatedAt: Math.max(0, ...usable.map((step) => step.saturatedAt ?? 0)),
   };
 }
 

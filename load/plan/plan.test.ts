@@ -3,6 +3,8 @@ import { expect, test } from '@playwright/test';
 import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, plan, type Measured, workOf } from './plan.ts';
+import { extremesOf } from '../estimate/figures.ts';
+import type { Step } from '../estimate/step.ts';
 import { poissonArrivals, randomSource } from '../estimate/random.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import type { K6Run } from '../run/k6-run.ts';
@@ -196,6 +198,12 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
   const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
   expect(rejected.limitedFirstBy).toContain('429');
   expect(rejected.steps.join()).toContain('at least 5699 such tenants');
+});
+
+test('takes the latency of a page from steps that are not void, at rates at which it waits for little', () => {
+  const stalled = { offered: 10, p50Ms: 400, void: 'the machine stalled' };
+  const others = [20, 40, 80].map((offered) => ({ offered, p50Ms: offered < 60 ? 10 : 90 }));
+  expect(extremesOf(figure({ steps: [stalled, ...others] as Step[] })).quietMs).toBe(10);
 });
 
 /** The tenants that such a server carries, each page of a back-fill costing five others: alone, and beside one. */

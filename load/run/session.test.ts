@@ -57,6 +57,12 @@ test('reports a run with dropped requests as void if the machine was busy before
   expect(overloadOf({ summary, oneIn: 1 }, samples, SLO, atRest(0.1))).toBeUndefined();
 });
 
+test('does not ask for VUs because of dropped token requests', () => {
+  const quick = Array.from({ length: 100 }, (_, index) => arrival(index * 100, 200, 10));
+  const dropped = { ...summary, counts: { pages: 100, dropped_iterations: 12 } };
+  expect(overloadOf({ summary: dropped, oneIn: 1 }, quick, SLO, atRest(0.1))).toBeUndefined();
+});
+
 /** By tuned constant: a factor with which the run is not void, and latency of the late answers, lag, and the run. */
 const VOID: Readonly<
   Record<
