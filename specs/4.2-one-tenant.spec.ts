@@ -192,8 +192,14 @@ test(
 );
 
 /** Parameters and headers in which multi-tenant frameworks look for the tenant. */
-const PARAMETERS = ['tenantId', 'tenant_id', 'tenant', 'tenants', 'organization_id'];
-const HEADERS = ['x-tenant-id', 'x-tenant', 'tenant-id', 'tenantid', 'x-organization-id'];
+const PARAMETERS = [
+  ...['tenantId', 'tenant_id', 'tenant', 'tenants', 'organization_id'],
+  ...['organizationId', 'org_id', 'orgId', 'account_id', 'accountId'],
+];
+const HEADERS = [
+  ...['x-tenant-id', 'x-tenant', 'tenant-id', 'tenantid', 'x-organization-id'],
+  ...['x-tenantid', 'x-org-id', 'x-scope-orgid', 'x-account-id'],
+];
 
 /** The places of a request that may name a tenant. */
 const naming = (tenantId: string) => ({

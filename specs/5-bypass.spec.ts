@@ -87,7 +87,10 @@ const eachOf = (names: readonly string[], value: string): Record<string, string>
 const gatewayHeaders = (tenantId: string, clientId: string, token: string): Record<string, string> => ({
   'x-forwarded-access-token': token,
   ...eachOf(
-    ['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'],
+    [
+      ...['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'],
+      ...['x-client-ip', 'x-originating-ip', 'x-remote-addr', 'cf-connecting-ip'],
+    ],
     '127.0.0.1',
   ),
   forwarded: 'for=127.0.0.1;host=localhost',
@@ -98,6 +101,7 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
     [
       ...['remote-user', 'x-remote-user', 'x-client-id', 'x-consumer-username', 'x-user-id', 'x-auth-user'],
       ...['x-auth-request-user', 'x-authenticated-userid', 'x-goog-authenticated-user-email'],
+      ...['x-webauth-user', 'x-consumer-id', 'x-ms-client-principal-name'],
     ],
     encodeURIComponent(clientId),
   ),

@@ -201,11 +201,12 @@ test(
     }
     const names = TENANT_NAMES.map((name) => [name, other] as const);
     const headers = Object.fromEntries(TENANT_HEADERS.map((name) => [name, other]));
-    const form = [...kit.client.validForm('primary'), ['organization_id', other], ['realm', other]] as const;
+    const further = FURTHER_NAMES.map((name) => [name, other] as const);
+    const form = [...kit.client.validForm('primary'), ...further] as const;
     const request = tokenRequestOf(kit, formEncode(form));
     const exchange = await kit.send({
       ...request,
-      headers: { ...request.headers, ...headers },
+      headers: { cookie: names.map((pair) => pair.join('=')).join('; '), ...request.headers, ...headers },
       url: `${request.url}?${formEncode(names)}`,
     });
     kit.check('5-one-tenant', exchange, ofOwnTenant(own, 'headers, query and form ask'), 'another place');
@@ -237,6 +238,7 @@ test(
 );
 
 const TENANT_NAMES = ['tenant_id', 'tenantId', 'tenant'];
+const FURTHER_NAMES = ['organization_id', 'organization', 'org_id', 'account_id', 'realm', 'subject'];
 const TENANT_HEADERS = ['x-tenant-id', 'x-tenant', 'x-organization-id', 'x-realm'];
 
 /** Expects a token of the own tenant, or any rejection. */

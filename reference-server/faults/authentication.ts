@@ -61,11 +61,16 @@ export const authentication: readonly Fault[] = [
       ({ headers }) => headers['x-forwarded-access-token'],
     ),
     'accepts a token in the header Token': tokenFrom(({ headers }) => headers['token']),
+    'accepts a token in X-Amzn-Oidc-Data': tokenFrom(({ headers }) => headers['x-amzn-oidc-data']),
+    'accepts a token in X-Forwarded-Authorization': tokenFrom(({ headers }) =>
+      headers['x-forwarded-authorization']?.replace('Bearer ', ''),
+    ),
     'an empty Authorization header needs no token': accepting(
       'unauthenticated',
       (_, { headers }) => headers['authorization'] === '',
     ),
     'debug=true needs no token': accepting('unauthenticated', (query) => query.get('debug') === 'true'),
+    'public=true needs no token': accepting('unauthenticated', (query) => query.get('public') === 'true'),
     'a URL with /health needs no token': accepting('unauthenticated', (_, { path }) =>
       path.includes('/health'),
     ),
@@ -165,6 +170,7 @@ export const authentication: readonly Fault[] = [
     'accepts access_token in the query': tokenInQuery('access_token'),
     'accepts token in the query': tokenInQuery('token'),
     'accepts jwt in the query': tokenInQuery('jwt'),
+    'accepts id_token in the query': tokenInQuery('id_token'),
     'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
       query.has('from_id'),
     ),

@@ -118,6 +118,12 @@ export const bypasses: readonly Fault[] = [
     'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
       ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
+    'CF-Connecting-IP 127.0.0.1 bypasses authentication': anonymous(
+      ({ headers }) => headers['cf-connecting-ip'] === '127.0.0.1',
+    ),
+    'X-Webauth-User bypasses authentication': anonymous(
+      ({ headers }) => headers['x-webauth-user'] === 'primary-client',
+    ),
     'X-Debug bypasses authentication': anonymous(({ headers }) => headers['x-debug'] === 'true'),
     'X-Auth-Request-User bypasses authentication': anonymous(
       ({ headers }) => headers['x-auth-request-user'] === 'primary-client',

@@ -20,7 +20,7 @@ import {
   type PageOf,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { payloadOf, tokenOf, verified } from './bearer.ts';
+import { cookieOf, payloadOf, tokenOf, verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
 import { authenticatedByBasic, fieldOf } from './forms.ts';
 import { EVERYTHING, merged } from './rows.ts';
@@ -144,6 +144,8 @@ export const tenants: readonly Fault[] = [
       }),
     ),
     'tenantId in the query overrides the path': storedTenant(inQuery('tenantId')),
+    'account_id in the query overrides the path': storedTenant(inQuery('account_id')),
+    'X-Scope-OrgID overrides the path': storedTenant(({ headers }) => headers['x-scope-orgid']),
     'the tenant of a cursor overrides the path': both(storedTenant(inQuery('cursor')), cursorOfTenant),
     'X-Original-URL overrides the path after authorization': storedTenant(
       ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
@@ -159,6 +161,8 @@ export const tenants: readonly Fault[] = [
     'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
     'tenant_id in the query chooses the tenant of the token': mintingFor(inQuery('tenant_id')),
     'the parameter organization_id chooses the tenant of the token': mintingFor(fieldOf('organization_id')),
+    'the parameter account_id chooses the tenant of the token': mintingFor(fieldOf('account_id')),
+    'the cookie tenant chooses the tenant of the token': mintingFor((request) => cookieOf(request, 'tenant')),
   }),
   ...failsFull({ '5-one-tenant': /whatever client_id asks for/ })({
     'Basic authenticates the client, and client_id names the one of the token': both(
