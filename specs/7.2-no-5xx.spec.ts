@@ -132,10 +132,11 @@ test(
     const valid = tokenRequestOf(kit, formEncode(kit.client.validForm('primary')));
     await kit.send({ ...valid, headers: { ...valid.headers, authorization: 'Basic YWJj' } });
     // Names that JavaScript objects have already, and one that occurs twice, as RFC 8707 has it: a map may reject it.
-    const names = '__proto__=x&constructor[prototype]=y&resource=x&resource=y&';
+    const names = '__proto__=x&constructor[prototype]=y&hasOwnProperty=x&toString=x&resource=x&resource=y&';
     await mapConcurrently(scopes, (body) => sendForm(kit, `${body}&${names}`));
     await sendForm(kit, '', '');
-    for (const body of ['null', '{]']) await sendForm(kit, body, 'application/json');
+    const untyped = '{"grant_type":1,"client_id":["x"],"client_secret":{},"scope":null}';
+    for (const body of ['null', '{]', untyped]) await sendForm(kit, body, 'application/json');
     const password = replaced(kit.client.validForm('primary'), 'grant_type', 'password');
     const refused = tokenRequestOf(kit, formEncode(replaced(password, 'scope', 'kit.unknown')));
     await kit.send({ ...refused, headers: { ...refused.headers, accept: 'text/html' } });

@@ -289,6 +289,7 @@ export const restErrors: readonly Fault[] = [
     'a second to is 500': repeating('to'),
     'a list of page sizes is 500': crashing((query) => query.has('pageSize[]')),
     'a letter beyond ASCII in Authorization is 500': withHeaderLike('authorization', /[^\0-\x7f]/),
+    'a parameter with the name of a method is 500': crashing((query) => query.has('hasOwnProperty')),
     'a parameter without = is 500': crashing((_, { path }) => /[?&](from|to)(&|$)/.test(path)),
     'sort by a member that no screening has is 500': crashing((query) => query.has('sort')),
     'a GET without Accept is 500': crashing((_, { headers }) => headers['accept'] === undefined),

@@ -1,6 +1,6 @@
 /** Section 7.1: faults in the errors of the token endpoint. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseJson } from '../../engine/client/json.ts';
+import { member, parseJson } from '../../engine/client/json.ts';
 import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import {
   answers,
@@ -307,6 +307,7 @@ export const tokenErrorFaults: readonly Fault[] = [
         form.get('scope')?.[0]?.includes('screenings') === false,
     ),
     'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
+    'a field with the name of a method is 500': crashing((form) => form.has('hasOwnProperty')),
     'a repeated field that is not required is 500': crashing(
       (form) => (form.get('resource')?.length ?? 0) > 1,
     ),
@@ -317,6 +318,10 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a JSON body of null is 500': crashing(
       (_, request) => isJson(request) && String(request.body) === 'null',
     ),
+    'a value of JSON that is no text is 500': crashing((_, request) => {
+      const grant = isJson(request) ? member(parseJson(request.body.toString()), 'grant_type') : undefined;
+      return grant !== undefined && typeof grant !== 'string';
+    }),
     'a body that is announced as JSON and is none is 500': crashing(
       (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),

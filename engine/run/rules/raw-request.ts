@@ -61,7 +61,7 @@ export function oddQueries({ from, to }: Readonly<Record<'from' | 'to', string>>
     `${rawQuery(valid)}&from_id=1&from_id=2`,
     // Names that libraries for pages read by themselves, such as Spring's Pageable. What no header can hold must not
     // get from here into a Link.
-    `${rawQuery({ ...encoded({ from, to }), pageSize: '1' })}&sort=x&page=-1&size=x&offset=-1&limit=x&cursor=x&&=&%20&%E2%82%AC=%E2%82%AC`,
+    `${rawQuery({ ...encoded({ from, to }), pageSize: '1' })}&sort=x&page=-1&size=x&offset=-1&limit=x&cursor=x&hasOwnProperty=x&toString=x&&=&%20&%E2%82%AC=%E2%82%AC`,
     '', // some servers read no query as null
     `?from&to&pageSize&from_id${'&'.repeat(500)}`, // Rack reads a name without = as nil
     `${rawQuery(valid)}&filler=${'x'.repeat(6_000)}`,
