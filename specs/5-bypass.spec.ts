@@ -89,7 +89,7 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): Reco
   ...eachOf(
     [
       ...['x-forwarded-for', 'x-real-ip', 'true-client-ip', 'client-ip', 'x-cluster-client-ip'],
-      ...['x-client-ip', 'x-originating-ip', 'x-remote-addr', 'cf-connecting-ip'],
+      ...['x-client-ip', 'x-originating-ip', 'x-remote-addr'],
     ],
     '127.0.0.1',
   ),

@@ -118,8 +118,8 @@ export const bypasses: readonly Fault[] = [
     'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
       ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
     ),
-    'CF-Connecting-IP 127.0.0.1 bypasses authentication': anonymous(
-      ({ headers }) => headers['cf-connecting-ip'] === '127.0.0.1',
+    'X-Remote-Addr 127.0.0.1 bypasses authentication': anonymous(
+      ({ headers }) => headers['x-remote-addr'] === '127.0.0.1',
     ),
     'X-Webauth-User bypasses authentication': anonymous(
       ({ headers }) => headers['x-webauth-user'] === 'primary-client',
