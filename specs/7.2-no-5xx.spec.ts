@@ -64,9 +64,9 @@ test(
     });
     const header = {
       kind: 'header',
-      value: `Bearer \u00e9${'x'.repeat(4_000)}`,
+      value: `Bearer \u00e9${'x'.repeat(2_500)}`,
       label: 'Bearer éx…',
-      shell: "Bearer $(printf '\\351'; head -c 4000 /dev/zero | tr '\\0' x)",
+      shell: "Bearer $(printf '\\351'; head -c 2500 /dev/zero | tr '\\0' x)",
     } as const;
     const asks = [
       async () =>

@@ -94,6 +94,13 @@ const LONGEST_QUERY = 2_048;
 const isLong = ({ headers, path }: ServiceRequest): boolean =>
   path.length > LONGEST_QUERY || Object.values(headers).some((value) => value.length > 8_000);
 
+/** The length of a request as uWSGI counts it: the query twice, each field with its lengths, and 300 for its own fields. */
+const uwsgiLength = ({ path, headers }: ServiceRequest): number =>
+  Object.entries(headers).reduce(
+    (sum, [name, value]) => sum + name.length + value.length + 9,
+    300 + path.length + path.replace(/^[^?]*/, '').length,
+  );
+
 export const stacks: Groups = {
   'in a servlet container': {
     'a container that answers 400 with HTML to what RFC 3986 does not allow in a request line': blocked(
@@ -151,6 +158,10 @@ export const stacks: Groups = {
     ),
   },
   'on a permissive framework': {
+    'uWSGI behind nginx: 502 with HTML where it counts more than 4 kB of request line and headers': blocked(
+      502,
+      (request) => uwsgiLength(request) > 4_096,
+    ),
     'a catch-all handler that answers 500 to other methods, and to paths that have no route': intercepting(
       () => refusal('500 internal_error'),
       (request) =>
