@@ -4,6 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { largest, sum } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import type { Finding } from '../k6/lib/judge.ts';
+import { ABORTED_BEYOND } from '../k6/lib/presets.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { brokenThresholds } from '../scenarios/format.ts';
@@ -111,6 +112,9 @@ function voidReason(parts: readonly Part[], of: SharedPart, counts: Part['counts
   const lag = largest(parts.map((part) => part.schedulerLagP99Ms ?? 0));
   if (lag > p99Ms * MAX_LAG)
     return `generator overload: a runner started requests up to ${lag.toFixed(0)} ms late (p99)`;
+  // An aborted run has not started all requests because of the target.
+  if (parts.some(({ thresholds }) => thresholds?.[`http_req_failed ${ABORTED_BEYOND}`] === false))
+    return undefined;
   const short = due - (counts['iterations'] ?? due) - (counts['dropped_iterations'] ?? 0);
   return short > SHORTFALL * due
     ? `generator overload: ${short} of ${due} requests were never started`

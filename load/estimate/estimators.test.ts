@@ -39,14 +39,18 @@ for (const kind of LIMITER_KINDS)
 
 test('merge: counts unsent requests as failed, and judges the SLO by the number of late requests', () => {
   const run = { runId: 'a', scenario: 'smoke', parts: 1, segment: '0:1', seconds: 10 };
-  const of = (requests: number, late = 0) => {
+  const part = (requests: number, late = 0) => {
     const shared = { ...run, due: 100, p99Ms: 500, errorRate: 0.001 };
     const latency = { requests, p50Ms: 20, p99Ms: 498 };
-    return mergeParts([{ seconds: 10, latency, counts: { pages: requests, late }, shared }]);
+    return { seconds: 10, latency, counts: { pages: requests, late }, shared };
   };
+  const of = (requests: number, late?: number) => mergeParts([part(requests, late)]);
   expect(of(100)).toMatchObject({ held: true, errorRate: 0, requestsPerSecond: 10 });
   expect(of(1)).toMatchObject({ held: false, errorRate: 0.99 });
   expect(of(100, 2).held).toBe(false);
+  const counts = { pages: 10, iterations: 10, errors: 10 };
+  const ended = mergeParts([{ ...part(10), counts, thresholds: { 'http_req_failed rate<0.9': false } }]);
+  expect(ended).toMatchObject({ held: false, void: undefined });
   const alone = (p99Ms: number) => ({ seconds: 10, latency: { requests: 50, p50Ms: 20, p99Ms }, counts: {} });
   expect(mergeParts([alone(90), alone(70)])).toMatchObject({ requests: 100, p50Ms: 20, p99Ms: 90 });
   expect(mergeParts([alone(90), { ...alone(70), held: false }]).held).toBe(false);

@@ -2,7 +2,7 @@
 import type { Threshold } from 'k6/options';
 import type { ProbeLimits } from '../../estimate/limiter-probe.ts';
 import { enoughVUs } from '../../estimate/random.ts';
-import { HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
+import { ABORTED_BEYOND, HEAD_SECONDS, SLO, TIMEOUT_SECONDS } from './presets.ts';
 import { parseJson } from './record.ts';
 import { secondsOf, type Window } from './window.ts';
 
@@ -145,7 +145,7 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
   findings: ['count<1'],
   http_req_failed: [
     `rate<=${errorRate}`,
-    { threshold: 'rate<0.9', abortOnFail: true, delayAbortEval: '20s' },
+    { threshold: ABORTED_BEYOND, abortOnFail: true, delayAbortEval: '20s' },
   ],
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });

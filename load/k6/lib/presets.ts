@@ -1,6 +1,8 @@
 /** What the kit and the scripts assume without flags or `-e`; also in Node. */
 
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
+/** A run in which more requests than these fail is aborted. */
+export const ABORTED_BEYOND = 'rate<0.9';
 export const TIMEOUT_SECONDS = 10;
 export const HEAD_SECONDS = 300;
 
