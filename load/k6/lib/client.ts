@@ -83,10 +83,14 @@ export interface PageRequest {
   readonly pageSize: number;
 }
 
-/** Judges a sample of five answers per second completely, which costs little at any rate; statuses always are judged. */
+/**
+ * Judges a sample of five answers per second completely, which costs little at any rate, and of a shorter run as many as
+ * in four seconds; statuses always are judged.
+ */
 const JUDGED_PER_SECOND = 5;
-const judgedShare = ({ requestsPerSecond, spikeFactor = 1 }: LoadConfig): number =>
-  Math.min(1, JUDGED_PER_SECOND / (requestsPerSecond * spikeFactor));
+const SHORT_SECONDS = 4;
+const judgedShare = ({ requestsPerSecond, spikeFactor = 1, seconds }: LoadConfig): number =>
+  Math.min(1, (JUDGED_PER_SECOND * Math.max(1, SHORT_SECONDS / seconds)) / (requestsPerSecond * spikeFactor));
 
 /** One client's requests within one VU. */
 export class Client {
