@@ -158,10 +158,8 @@ export const stacks: Groups = {
     ),
   },
   'on a permissive framework': {
-    'uWSGI behind nginx: 502 with HTML where it counts more than 4 kB of request line and headers': blocked(
-      502,
-      (request) => uwsgiLength(request) > 4_096,
-    ),
+    'uWSGI with nginx in front: 502 with HTML for requests of more than 4 kB, the query counted twice':
+      blocked(502, (request) => uwsgiLength(request) > 4_096),
     'a catch-all handler that answers 500 to other methods, and to paths that have no route': intercepting(
       () => refusal('500 internal_error'),
       (request) =>

@@ -30,7 +30,7 @@ const SUSPICIOUS =
 /** A name that occurs twice, or as `name` and `name[]`: parsers and firewalls reject it before the service sees it. */
 const REPEATED = /[?&]([^=&[%]+)(?:(?:\[|%5b)[^=&]*)?=[^&]*&(?:.*&)?\1(?:=|\[|%5b)/i;
 
-/** Of the queries that are sent: uWSGI reads 4 kB of a request, in which the query stands twice, and then hangs up. */
+/** Of the queries that are sent: uWSGI counts the query twice, and closes the connection of requests beyond 4 kB. */
 export const LONGEST_QUERY = 1_200;
 /** Longer than any client sends. */
 const LONG_OCTETS = 1_000;
