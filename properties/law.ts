@@ -162,14 +162,16 @@ function traversals(kit: Kit, client: ClientName = 'primary', knownBefore = Infi
     latest: () => latest,
     traverse: async (query, between) => {
       const walked = await walk(kit, query, { client, between });
-      latest = walked.exchanges;
-      pages.push(...latest);
+      // Not read again below: traversals may be concurrent.
+      const { exchanges } = walked;
+      latest = exchanges;
+      pages.push(...exchanges);
       if (walked.end === 'cut' || (walked.end === 'stuck' && !cameBack(walked)))
-        throw new PreconditionFailed(walked.why ?? `a traversal did not end within ${latest.length} pages`);
+        throw new PreconditionFailed(walked.why ?? `a traversal did not end within ${exchanges.length} pages`);
       const known = await kit.oracle(client);
       const counts = ({ id }: OrderedItem): boolean =>
         knownBefore === Infinity || (known.get(id)?.firstSeen ?? Infinity) < knownBefore;
-      return latest.map((page) => orderedItems(page).filter(counts));
+      return exchanges.map((page) => orderedItems(page).filter(counts));
     },
   };
 }
