@@ -167,7 +167,9 @@ function traversals(kit: Kit, client: ClientName = 'primary', knownBefore = Infi
       latest = exchanges;
       pages.push(...exchanges);
       if (walked.end === 'cut' || (walked.end === 'stuck' && !cameBack(walked)))
-        throw new PreconditionFailed(walked.why ?? `a traversal did not end within ${exchanges.length} pages`);
+        throw new PreconditionFailed(
+          walked.why ?? `a traversal did not end within ${exchanges.length} pages`,
+        );
       const known = await kit.oracle(client);
       const counts = ({ id }: OrderedItem): boolean =>
         knownBefore === Infinity || (known.get(id)?.firstSeen ?? Infinity) < knownBefore;

@@ -1,5 +1,6 @@
 /** The properties find their faults, shrink and replay them, and pass a correct server. */
 import { expect } from '@playwright/test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { certify } from '../certify.ts';
 import { byTurns, fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
 import type { Kit } from '../../engine/run/kit.ts';
@@ -223,6 +224,22 @@ test.describe('the reference server holds every law', () => {
   const DATASETS = 100;
   /** Laws that draw their cases from the data and only read. */
   const PAGING = PROPERTIES.filter(({ needs, access }) => needs === 'data' && access === 'reads');
+
+  test('if concurrent traversals end at the same time', async ({ small }) => {
+    const inStep = middleware(() => {
+      let step: Promise<void> | undefined;
+      return async (request, next) => {
+        const answer = await next(request);
+        await (step ??= sleep(5).then(() => void (step = undefined)));
+        return answer;
+      };
+    });
+    const checks = PROPERTIES.filter(({ title }) => CONCURRENT.test(title));
+    for (const mode of ['full', 'bare'] as const) {
+      const report = await certifyServer(small, inStep, mode, { checks, seed: SEED, runs: 40 });
+      expect(problemsOf(report)).toEqual([]);
+    }
+  });
 
   test(`on ${DATASETS} random datasets`, FULL, async ({ small }) => {
     await using server = await startOn('real', small);
