@@ -262,6 +262,10 @@ export const accidents: Groups = {
     '40 refused tokens in ten seconds: 429': againstGuesses(() =>
       withHeader(refusal('429 rate_limited'), 'retry-after', '2'),
     ),
+    'header fields of more than 2 kB: 431 with HTML': intercepting(
+      () => html(431, 'Request Header Fields Too Large'),
+      ({ headers }) => Object.entries(headers).join('\r\n').length > 2_048,
+    ),
   },
   'with a guard that answers 429 with HTML': {
     '40 refused tokens in ten seconds: 429 with HTML and no Retry-After': againstGuesses(() =>
