@@ -108,7 +108,7 @@ function likelyCause(failures: readonly Incident[], alone: readonly Incident[], 
   const statuses = new Set(failures.map(({ failed }) => failed.status));
   const least = Math.min(...failures.map(({ inFlight }) => inFlight));
   if (alone.length === 0 && least > 1)
-    return ` alone: it failed only with ${least} or more requests in flight, so the concurrency limit of the target is lower`;
+    return ` alone: it failed only with ${least} or more requests in flight: the concurrency limit of the target is lower, or it was restarted`;
   if ((often || alone.length === 0) && statuses.has(503))
     return '. A rate limiter answers 429 with Retry-After (limit_req of nginx answers 503 unless limit_req_status is 429); its log shows whether the cause was a rate limiter, one failing instance of several, or a deployment';
   return often
