@@ -2,10 +2,11 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { MAX_PAGE_SIZE, orderedItems, pageOf } from '../engine/client/page.ts';
+import { MAX_PAGE_SIZE, orderedItems, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, instant, isInside, offsetMinutesOf, shift } from '../engine/data/instant.ts';
 import { differs } from '../engine/checks/mismatch.ts';
-import type { RequestOut } from '../engine/client/exchange.ts';
+import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
+import { isTrusted } from '../engine/checks/next.ts';
 import { compareKeys, Oracle } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { randomIntegers, seedFor } from '../engine/run/state/covering-array.ts';
@@ -134,6 +135,15 @@ const whereReplicasLag =
     return holds(example);
   };
 
+/** The items of a short page and of at most so many after it, which show the precision that the store keeps. */
+async function itemsFrom(kit: Kit, exchange: Exchange, pages: number): Promise<OrderedItem[]> {
+  const { nextUrl } = pageOf(exchange);
+  const items = orderedItems(exchange);
+  if (pages === 0 || nextUrl === undefined || !isTrusted(nextUrl, kit.target)) return items;
+  const next = await kit.client.send(kit.requestTo(nextUrl, 'scratch'), { unjudged: true });
+  return [...items, ...(await itemsFrom(kit, next, pages - 1))];
+}
+
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
   const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
@@ -163,7 +173,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
     // The walk reports errors and incomplete pages.
     if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl) {
       if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', waitedMs);
-      return asServed(entries, items);
+      return asServed(entries, missing === 0 ? items : await itemsFrom(kit, exchange, missing));
     }
     const inVain = ingest.gaveUp && !ingest.works;
     if (missing === entries.length && (inVain || isLate)) {

@@ -1,6 +1,13 @@
 /** Tenants whose screenings change during a run, tenants with screenings of earlier or other runs, and a huge tie. */
 import { GENERATED_WINDOW } from '../../fixtures/dataset/generator.ts';
-import { compareInstants, formatInstant, instant, sameInstant, shift } from '../../engine/data/instant.ts';
+import {
+  compareInstants,
+  cutText,
+  formatInstant,
+  instant,
+  sameInstant,
+  shift,
+} from '../../engine/data/instant.ts';
 import type { Instant } from '../../engine/data/instant.ts';
 import type { Clock } from '../../engine/clock.ts';
 import type { Target } from '../../engine/target/target.ts';
@@ -218,6 +225,11 @@ const keptScratch = withAdded(() => ({ tenantId, from, to, pageSize }) => {
   return old;
 });
 
+const shortScratch = storedPages(() => (query, ask) => {
+  const isScratch = query.tenantId === TENANTS.scratch;
+  return ask({ ...query, pageSize: isScratch ? Math.min(2, query.pageSize) : query.pageSize });
+});
+
 const IMPORTED_AT = instant('2024-01-01T00:00:00Z');
 
 /** An import of dates without times, before all other screenings. */
@@ -261,4 +273,12 @@ export const LIVE: readonly Variant[] = [
     server: replicas(LEFT_OUT_ANSWERS),
   },
   ...variants({ 'a scratch tenant that earlier runs have filled by half': keptScratch }),
+  ...[3, 9].map((digits) => ({
+    name: `a scratch tenant that stores ${digits} digits, in pages of at most two items`,
+    server: shortScratch,
+    target: (target: Target): Target => ({
+      ...target,
+      ingest: target.ingest && ((lines) => target.ingest!(lines.map((line) => cutText(line, digits)))),
+    }),
+  })),
 ];

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { Exchange } from '../../client/exchange.ts';
 import { answerTo, getOf } from '../../testing.ts';
 import { instant } from '../../data/instant.ts';
-import { servedDataset, type FetchPage } from './served-dataset.ts';
+import { asServed, servedDataset, type FetchPage } from './served-dataset.ts';
 
 const AT = '2026-06-01T00:00:00Z';
 const dataset = [1n, 2n].map((id) => ({ id, at: instant(AT), testTime: AT, firstSeen: 0 }));
@@ -43,4 +43,15 @@ test('one of two replicas is late, and the other one answers first', async () =>
 test('reports how late a dataset was that appeared after a while', async () => {
   const [fetchPage, clock] = polling(1_000, [1], [1], [1, 2]);
   expect((await servedDataset(dataset, fetchPage, { clock, untilMs: 60_000 })).waitedMs).toBe(3_000);
+});
+
+test('a store is coarser only if what it shows was stored with more digits', () => {
+  const stored = [`${AT.slice(0, -1)}.123Z`, `${AT.slice(0, -1)}.123456Z`].map((text, index) => ({
+    id: BigInt(index),
+    at: instant(text),
+  }));
+  expect(asServed(stored, [])).toEqual(stored);
+  expect(asServed(stored, stored.slice(0, 1))).toEqual(stored);
+  const [{ at }] = stored as [(typeof stored)[0]];
+  expect(asServed(stored, [{ id: 1n, at }])).toEqual(stored.map(({ id }) => ({ id, at })));
 });

@@ -131,10 +131,12 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
     return shown ? [{ item, shown }] : [];
   });
   const digits = Math.max(COARSEST_DIGITS, ...pairs.map(({ shown }) => shown.at.fraction.length));
+  // Of a short page, or of none, no item may be finer than what it shows.
+  const isCoarser = pairs.some(({ item }) => item.at.fraction.length > digits);
   const made = [cutInstant, roundInstant].find((make) =>
     pairs.every(({ item, shown }) => sameInstant(make(item.at, digits), shown.at)),
   );
-  return made ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
+  return made && isCoarser ? stored.map((item) => ({ ...item, at: made(item.at, digits) })) : stored;
 }
 
 /** The dataset with fewer digits, if every answer shows exactly that; otherwise undefined. */
