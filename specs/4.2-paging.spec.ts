@@ -36,7 +36,9 @@ test('the default pageSize is 100', about('4.2-pageSize-default', { access: 'rea
   kit.ledger.observe('default-page-items', String(pageOf(exchange).items?.length ?? 'none'));
   await checkDefaultPageSize(kit, { from, to }, exchange);
   if ((await expectedItems(kit, { from, to })).length <= DEFAULT_PAGE_SIZE) {
-    throw new Untested(`more than ${DEFAULT_PAGE_SIZE} screenings show it; load some for clients.primary`);
+    throw new Untested(
+      `the default pageSize shows with more than ${DEFAULT_PAGE_SIZE} screenings; load some for clients.primary`,
+    );
   }
 });
 

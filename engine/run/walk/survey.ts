@@ -86,7 +86,9 @@ async function datasetItems(kit: Kit, all: readonly OracleItem[]): Promise<Found
   const { window } = kit.target;
   const items = all.filter(({ at }) => isMovable(at) && (!window || isInside(at, window)));
   if (items.length === 0)
-    throw new Untested('the dataset (within window) holds no screenings; load some for clients.primary');
+    throw new Untested(
+      'the dataset (from 0001-01-02 to 9999-12-30, within window) holds no screenings; load some for clients.primary',
+    );
   const walked = await withReadablePages(kit, windowOf(items), (query) => walk(kit, query, { maxPages: 3 }));
   return sampleOf(items, sampleSize(kit, walked), windowOf(items));
 }
