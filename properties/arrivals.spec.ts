@@ -135,13 +135,18 @@ const whereReplicasLag =
     return holds(example);
   };
 
-/** The items of a short page and of at most so many after it, which show the precision that the store keeps. */
-async function itemsFrom(kit: Kit, exchange: Exchange, pages: number): Promise<OrderedItem[]> {
-  const { nextUrl } = pageOf(exchange);
-  const items = orderedItems(exchange);
-  if (pages === 0 || nextUrl === undefined || !isTrusted(nextUrl, kit.target)) return items;
-  const next = await kit.client.send(kit.requestTo(nextUrl, 'scratch'), { unjudged: true });
-  return [...items, ...(await itemsFrom(kit, next, pages - 1))];
+/** The items of a page and, until `wanted` are shown, of the pages after it, since a page may be short. */
+async function itemsFrom(kit: Kit, page: Exchange, wanted: readonly Entry[]): Promise<OrderedItem[]> {
+  const items = orderedItems(page);
+  const ids = new Set<bigint>();
+  for (let { nextUrl } = pageOf(page), pages = 0; ; pages++) {
+    for (const { id } of items) ids.add(id);
+    const isShown = wanted.every(({ id }) => ids.has(id));
+    if (isShown || pages > wanted.length || !nextUrl || !isTrusted(nextUrl, kit.target)) return items;
+    const next = await kit.client.send(kit.requestTo(nextUrl, 'scratch'), { unjudged: true });
+    items.push(...orderedItems(next));
+    ({ nextUrl } = pageOf(next));
+  }
 }
 
 /** Ingest may be asynchronous: data appears some time after it was written. */
@@ -155,7 +160,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   let lackedMs = 0;
   for (let looks = 0; ; looks++) {
     const exchange = await kit.client.send(request, { unjudged: true });
-    const items = orderedItems(exchange);
+    const items = await itemsFrom(kit, exchange, entries);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
     if (missing < entries.length) ingest.works = true;
@@ -171,9 +176,10 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
       continue;
     }
     // The walk reports errors and incomplete pages.
-    if (missing === 0 || exchange.status !== 200 || pageOf(exchange).nextUrl) {
+    const isShort = pageOf(exchange).nextUrl !== undefined && !ingest.mayLag;
+    if (missing === 0 || exchange.status !== 200 || isShort) {
       if (missing === 0 && looks >= wanted) kit.ledger.raiseTo('ingestLagMs', waitedMs);
-      return asServed(entries, missing === 0 ? items : await itemsFrom(kit, exchange, missing));
+      return asServed(entries, items);
     }
     const inVain = ingest.gaveUp && !ingest.works;
     if (missing === entries.length && (inVain || isLate)) {
