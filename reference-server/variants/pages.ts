@@ -59,6 +59,18 @@ function respelt(text: string): string {
 const inCapitals = (text: string): string =>
   text.replace(/"tenantId":"([^"]*)"/, (_, id: string) => `"tenantId":"${id.toUpperCase()}"`);
 
+/** As if the time for a page were over. */
+function cutShort(): ServerOptions {
+  let asked = 0;
+  return alterStored((page) => {
+    asked += 1;
+    const keep = Math.max(1, page.items.length - (asked % 4));
+    return page.items.length > 3 && keep < page.items.length
+      ? { items: page.items.slice(0, keep), more: true }
+      : page;
+  });
+}
+
 const FURTHER = ',"score":1e400,"nested":{"id":"x","testTime":1}}';
 
 export const pages: Groups = {
@@ -108,16 +120,7 @@ export const pages: Groups = {
     }),
   },
   'with short pages': {
-    'pages cut short, each time elsewhere': (() => {
-      let asked = 0;
-      return alterStored((page) => {
-        asked += 1;
-        const keep = Math.max(1, page.items.length - (asked % 4));
-        return page.items.length > 3 && keep < page.items.length
-          ? { items: page.items.slice(0, keep), more: true }
-          : page;
-      });
-    })(),
+    'pages cut short, each time elsewhere': cutShort(),
     // Its next has the same cursor: with another parameter, or as the page itself.
     'a page cut by time before its first item': (() => {
       const asked = new Map<string, number>();
@@ -143,6 +146,7 @@ export const pages: Groups = {
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,
     ),
   },
+  'with a cache': { 'pages cut short, each time elsewhere, which a cache repeats': cutShort() },
   'with a rate limit': {
     // Its parser refuses that spelling.
     'testTime in UTC as recorded, with -00:00, and next with Z': (() => {

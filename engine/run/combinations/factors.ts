@@ -12,6 +12,7 @@ import {
   isMovable,
   offsetMinutesOf,
   parseInstant,
+  spellingOf,
 } from '../../data/instant.ts';
 import type { Instant, Spelling } from '../../data/instant.ts';
 import { DIALECTS } from './dialects.ts';
@@ -107,19 +108,17 @@ function zoneOf({ url }: RequestOut): string | undefined {
 function digitsOf({ url }: RequestOut): string | undefined {
   const counts = ['from', 'to'].flatMap((name) => {
     const text = queryValue(url, name) ?? '';
-    return parseInstant(text) ? [/\.(\d+)/.exec(text)?.[1]?.length ?? 0] : [];
+    return parseInstant(text) ? [spellingOf(text).digits] : [];
   });
   if (counts.length === 0) return undefined;
   return Math.max(...counts) === 0 ? 'times without a fraction' : `times of ${Math.max(...counts)} digits`;
 }
 
 const padded = (digits: number) => (request: RequestOut) =>
-  rewriteWindow(request, (text) => ({ ...zoneSpelling(text), digits }));
-const zoneSpelling = (text: string): Spelling =>
-  /z$/i.test(text) ? {} : { offsetMinutes: offsetMinutesOf(text) };
+  rewriteWindow(request, (text) => ({ ...spellingOf(text), digits }));
 const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
   rewriteWindow(request, (text) => ({
-    digits: /\.(\d+)/.exec(text)?.[1]?.length ?? 0,
+    digits: spellingOf(text).digits,
     ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
   }));
 const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
@@ -150,14 +149,14 @@ export const narrowOf = (request: RequestOut, baseline: Baseline): NarrowWindow 
 
 const TENANT = /(?<=\/tenants\/)[0-9a-f-]{36}(?=\/)/i;
 
-const spellingOf = (id: string, { spellings }: Baseline): string =>
+const spellingOfTenant = (id: string, { spellings }: Baseline): string =>
   spellings.find((given) => given.toLowerCase() === id.toLowerCase()) ?? id;
 
 const spelt =
   (spell: (given: string) => string) =>
   (request: RequestOut, baseline: Baseline): RequestOut => ({
     ...request,
-    url: request.url.replace(TENANT, (id) => spell(spellingOf(id, baseline))),
+    url: request.url.replace(TENANT, (id) => spell(spellingOfTenant(id, baseline))),
   });
 const asGiven = spelt((id) => id);
 const inAnotherCase = spelt((id) => (id === id.toLowerCase() ? id.toUpperCase() : id.toLowerCase()));
