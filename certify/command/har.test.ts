@@ -94,6 +94,18 @@ test('judges an empty body that the server sent', async ({ small }) => {
   expect(failedOf(await judged(await reread(entries))).join()).toContain('2.1-');
 });
 
+test('an empty body that a proxy sent in place of one breaks no requirement', async ({ small }) => {
+  const { entries } = await record(small, {}, ['4.2-success', '7.1-invalid_scope']);
+  const { exchanges, ...addresses } = await reread(entries);
+  const emptied = exchanges.map((exchange) => ({
+    ...exchange,
+    headers: exchange.headers.filter(([name]) => name !== 'content-length'),
+    text: '',
+    json: undefined,
+  }));
+  expect(failedOf(await judged({ ...addresses, exchanges: [...emptied, ...exchanges] }))).toEqual([]);
+});
+
 const TENANT = '1b9e2c40-0000-4000-8000-000000000001';
 const ADDRESS = `https://api.example/v1/tenants/${TENANT}/screenings`;
 
