@@ -86,6 +86,15 @@ function decodedAgain(value: string): string {
 }
 
 export const tokenErrorFaults: readonly Fault[] = [
+  ...fails({ '7.1-body': /JSON with error and error_description.*unescaped/ })({
+    'the description of invalid_scope contains the scope unescaped': tokenErrors(
+      'invalid_scope',
+      (answer, request) => ({
+        ...answer,
+        body: `{"error":"invalid_scope","error_description":"unescaped: ${fieldOf('scope')(request)}"}`,
+      }),
+    ),
+  }),
   ...fails({ '7.1-body': /JSON with error and error_description/ })({
     'token errors are plain text': refused((answer) =>
       withHeader({ ...answer, body: 'refused' }, 'content-type', 'text/plain'),
@@ -308,6 +317,11 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
     'a field with the name of a method is 500': crashing((form) => form.has('hasOwnProperty')),
+    'a NUL in a scope is 500 where no field is repeated': crashing(
+      (form) =>
+        form.get('scope')?.[0]?.includes('\0') === true &&
+        [...form.values()].every(({ length }) => length === 1),
+    ),
     'a repeated field that is not required is 500': crashing(
       (form) => (form.get('resource')?.length ?? 0) > 1,
     ),
