@@ -1,8 +1,10 @@
 /** Section 5: faults in checking the bearer token. */
+import { PARAMETERS } from '../../engine/client/page.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import {
   accepting,
   answering,
+  both,
   emptyPage,
   header,
   isScreenings,
@@ -39,6 +41,14 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
       ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
       : request;
   });
+/** Rejects what it does not know before it authenticates the client, and knows this parameter. */
+const knowing = (name: string, served: ServerOptions): ServerOptions =>
+  both(
+    served,
+    answering('400 invalid_request', (query) =>
+      [...query.keys()].some((key) => ![...PARAMETERS, name].includes(key)),
+    ),
+  );
 const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
   tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
 
@@ -70,6 +80,14 @@ export const authentication: readonly Fault[] = [
       (_, { headers }) => headers['authorization'] === '',
     ),
     'debug=true needs no token': accepting('unauthenticated', (query) => query.get('debug') === 'true'),
+    'other unknown parameters are 400, and debug=true needs no token': knowing(
+      'debug',
+      accepting('unauthenticated', (query) => query.get('debug') === 'true'),
+    ),
+    'X-Amzn-Oidc-Data is 400, and accepts a token in X-Forwarded-Authorization': both(
+      tokenFrom(({ headers }) => headers['x-forwarded-authorization']?.replace('Bearer ', '')),
+      answering('400 invalid_request', (_, { headers }) => headers['x-amzn-oidc-data'] !== undefined),
+    ),
     'public=true needs no token': accepting('unauthenticated', (query) => query.get('public') === 'true'),
     'a URL with /health needs no token': accepting('unauthenticated', (_, { path }) =>
       path.includes('/health'),
@@ -111,6 +129,10 @@ export const authentication: readonly Fault[] = [
     'an alg that is no string is 500': answering('500 internal_error', (_, request) => {
       const { alg } = headerOf(tokenOf(request));
       return alg !== undefined && typeof alg !== 'string';
+    }),
+    'a kid that is no string is 500 where alg is one': answering('500 internal_error', (_, request) => {
+      const { alg, kid } = headerOf(tokenOf(request));
+      return typeof alg === 'string' && kid !== undefined && typeof kid !== 'string';
     }),
     'a token whose tenant_id is no UUID is 500': answering('500 internal_error', (_, request) =>
       /^[^-]+$/.test(payloadOf(tokenOf(request))?.tenant_id ?? ''),
@@ -171,6 +193,7 @@ export const authentication: readonly Fault[] = [
     'accepts token in the query': tokenInQuery('token'),
     'accepts jwt in the query': tokenInQuery('jwt'),
     'accepts id_token in the query': tokenInQuery('id_token'),
+    'other unknown parameters are 400, and accepts jwt in the query': knowing('jwt', tokenInQuery('jwt')),
     'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
       query.has('from_id'),
     ),

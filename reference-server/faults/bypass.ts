@@ -2,9 +2,12 @@
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import {
   answering,
+  answers,
   both,
   emptyPage,
   header,
+  html,
+  intercepting,
   isScreenings,
   itemTexts,
   middleware,
@@ -131,6 +134,20 @@ export const bypasses: readonly Fault[] = [
     'X-Original-URL of a health check bypasses authentication': anonymous(
       ({ headers }) => headers['x-original-url'] === '/health',
     ),
+    'health checks are answered ok, and X-Forwarded-User bypasses authentication': both(
+      anonymous(({ headers }) => headers['x-forwarded-user'] !== undefined),
+      answering(
+        () => html(200, 'ok'),
+        (_, { headers }) => /HealthChecker/.test(headers['user-agent'] ?? ''),
+      ),
+    ),
+    'X-HTTP-Method-Override is honoured, and PUT needs no token': both(
+      intercepting(emptyPage, (request) => request.method === 'PUT' && isScreenings(request)),
+      requests((request) => ({
+        ...request,
+        method: request.headers['x-http-method-override'] ?? request.method,
+      })),
+    ),
     'a screening by its id needs no token': byId(401),
     'a session cookie that a page set replaces the token': both(
       onPages(header('set-cookie', 'session=known; Path=/; HttpOnly')),
@@ -143,6 +160,12 @@ export const bypasses: readonly Fault[] = [
     'a next needs no token because it is signed': both(
       accepting('unauthenticated', (query) => query.get('signature') === 'right'),
       nextQuery((query) => query.set('signature', 'right')),
+    ),
+  }),
+  ...fails({ '5-missing': /401.*206/ })({
+    'a part of a page needs no token': answers(
+      () => ({ ...emptyPage(), status: 206 }),
+      ({ status }, { headers }) => status === 401 && headers['range'] !== undefined,
     ),
   }),
   ...fails({ '2.4-items': /an array/ })({
@@ -177,6 +200,9 @@ export const bypasses: readonly Fault[] = [
         () => withoutBody(304, [['etag', '"page"']]),
         (_, { headers }) => headers['if-none-match'] !== undefined,
       ),
+    ),
+    'If-Modified-Since is answered with 304 before authentication': refusals([401], (answer, { headers }) =>
+      headers['if-modified-since'] === undefined ? answer : withoutBody(304),
     ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
@@ -232,6 +258,13 @@ export const bypasses: readonly Fault[] = [
     'X-Forwarded-For 127.0.0.1 opens the path of every tenant': accepting(
       'forbidden',
       (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1',
+    ),
+    'a firewall rejects X-Original-URL, and X-Forwarded-For 127.0.0.1 opens the path of every tenant': both(
+      accepting('forbidden', (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1'),
+      answering(
+        () => html(403, 'Forbidden'),
+        (_, { headers }) => headers['x-original-url'] !== undefined,
+      ),
     ),
     'If-None-Match is answered with 304 before the tenant is compared': refusals(
       [403],

@@ -8,11 +8,14 @@ import {
   accepting,
   both,
   emptyPage,
+  intercepting,
   isScreenings,
+  isTokenRequest,
   withRequestValue,
   middleware,
   minting,
   nextUrls,
+  oauthError,
   queryOf,
   refusal,
   refusals,
@@ -159,6 +162,13 @@ export const tenants: readonly Fault[] = [
   }),
   ...fails({ '5-one-tenant': /whatever headers, query and form ask for/ })({
     'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
+    'a query is invalid_request, and X-Tenant-Id chooses the tenant of the token': both(
+      mintingFor(({ headers }) => headers['x-tenant-id']),
+      intercepting(
+        () => oauthError(400, 'invalid_request'),
+        (request) => isTokenRequest(request) && request.path.includes('?'),
+      ),
+    ),
     'tenant_id in the query chooses the tenant of the token': mintingFor(inQuery('tenant_id')),
     'the parameter organization_id chooses the tenant of the token': mintingFor(fieldOf('organization_id')),
     'the parameter account_id chooses the tenant of the token': mintingFor(fieldOf('account_id')),

@@ -308,6 +308,9 @@ export const tokenErrorFaults: readonly Fault[] = [
     'Basic that is no Base64 is 500': crashing((_, request) =>
       /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
     ),
+    'Basic that is no Base64 is 500 after the form was checked': crashing(
+      (form, request) => /^Basic .*[^\w+/=]/.test(authorizationOf(request)) && form.has('client_secret'),
+    ),
     'Basic that is no UTF-8 is 500': crashing((_, request) => basicOf(request)?.includes('\ufffd') === true),
     'a scope beyond 255 characters is 500': crashingAt('scope', /.{256}/s),
     'a wrong grant_type with a wrong scope is 500': crashing(

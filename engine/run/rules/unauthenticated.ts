@@ -10,7 +10,10 @@ import type { Kit } from '../kit.ts';
 import { readable } from './raw-request.ts';
 import { expiredTokenOf, expiredTokensOf } from './expired-tokens.ts';
 
-/** A request for primary's own path with another Authorization; it must be answered 401 unauthenticated. */
+/**
+ * A request for primary's own path with another Authorization; it must be answered 401 unauthenticated. Resolves to
+ * whether that, and not another error, decides about it.
+ */
 export async function unauthenticated(
   kit: Kit,
   id: RequirementId,
@@ -18,11 +21,11 @@ export async function unauthenticated(
   extraQuery = '',
   /** Errors of the query that may be reported before authentication. */
   ...orElse: readonly (readonly [number, string])[]
-): Promise<void> {
+): Promise<boolean> {
   const exchange = await askOwnPath(kit, authorization, extraQuery);
   const label = authorization.kind === 'header' ? authorization.label : 'no Authorization header';
   const judge = refused(kit, UNAUTHENTICATED, ...orElse);
-  kit.check(id, exchange, judge, label);
+  return !kit.check(id, exchange, judge, label) || exchange.status === UNAUTHENTICATED[0];
 }
 
 async function askOwnPath(kit: Kit, authorization: Authorization, extraQuery = ''): Promise<Exchange> {
