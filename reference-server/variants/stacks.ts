@@ -310,6 +310,11 @@ export const stacks: Groups = {
     'a gateway that answers 400 with HTML to headers that only gateways set': blocked(400, ({ headers }) =>
       Object.keys(headers).some((name) => /^x-(forwarded|original|http-method)/.test(name)),
     ),
+    'a gateway that answers 400 with HTML to malformed headers': blocked(
+      400,
+      ({ headers }) =>
+        headers['if-modified-since'] === 'yesterday' || /(^|;)\s*=/.test(headers['cookie'] ?? ''),
+    ),
     'every other path is the page of a single-page application': intercepting(
       () => html(200, 'Screenings'),
       (request) => request.method === 'GET' && !isScreenings(request) && !isTokenRequest(request),
