@@ -292,7 +292,9 @@ export function withLength(answer: ServiceAnswer): ServiceAnswer {
   const { headers, body } = answer;
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return answer;
   if (headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name))) return answer;
-  return { ...answer, headers: [...headers, ['content-length', String(Buffer.byteLength(body))]] };
+  // Counting the octets of a long text takes as long as encoding it, which happens then only once.
+  const octets = Buffer.isBuffer(body) ? body : Buffer.from(body);
+  return { ...answer, headers: [...headers, ['content-length', String(octets.length)]], body: octets };
 }
 
 async function send(response: ServerResponse, answer: ServiceAnswer): Promise<void> {

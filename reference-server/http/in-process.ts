@@ -84,7 +84,8 @@ async function begun(body: AsyncGenerator<Buffer>): Promise<AsyncGenerator<Buffe
 
 async function* bodyOf({ status, body }: ServiceAnswer, method: string, signal: AbortSignal) {
   if (method === 'HEAD' || status === 204 || status === 304) return;
-  if (typeof body === 'string' || Buffer.isBuffer(body)) return void (yield Buffer.from(body as string));
+  if (typeof body === 'string' || Buffer.isBuffer(body))
+    return void (yield Buffer.isBuffer(body) ? body : Buffer.from(body));
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
