@@ -105,12 +105,27 @@ const isProvedElsewhere = (site: Site): boolean =>
 /** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;
 
+/** Positions by frame: Playwright reads a source map for each of up to 200 frames of a stack. */
+const positions = new Map<string, string>();
+
 /** The position of the caller's caller; helpers named `fail` are skipped. */
 function callerOf(): string {
-  const frames = new Error().stack!.split('\n').slice(3);
-  const frame = frames.find((line) => !/^ +at fail /.test(line)) ?? '';
-  const [, path = '', line = ''] = /\(?(?:file:\/\/)?([^\s()]+):(\d+):\d+\)?$/.exec(frame) ?? [];
-  return `${relative('', path)}:${line}`;
+  const { prepareStackTrace: mapped, stackTraceLimit } = Error;
+  Error.stackTraceLimit = 6;
+  Error.prepareStackTrace = (error, [, , ...frames]) => {
+    const frame = frames.find((one) => !`${one}`.startsWith('fail '))!;
+    if (!positions.has(`${frame}`)) {
+      const [, path = '', line = ''] =
+        /\(?(?:file:\/\/)?([^\s()]+):(\d+):\d+\)?$/.exec(mapped!(error, [frame])) ?? [];
+      positions.set(`${frame}`, `${relative('', path)}:${line}`);
+    }
+    return positions.get(`${frame}`);
+  };
+  try {
+    return new Error().stack!;
+  } finally {
+    Object.assign(Error, { prepareStackTrace: mapped, stackTraceLimit });
+  }
 }
 
 function instrument(): Judges & Disposable {
