@@ -271,10 +271,10 @@ async function testRule(kit: Kit, rule: Rule, moment: Moment): Promise<void> {
       if (rule.topic) kit.ledger.observe(rule.topic, sayRefusal(exchange, kit.target.errorCodePointer));
       const mismatch = judge(exchange);
       kit.onCheck?.(id, sayRequest(request), mismatch && sayMismatch(mismatch));
+      if (!mismatch) return undefined;
       const varied = Object.keys(await applicableFactors(kit, rule));
       // A wrongly served request and a wrong rejection are different faults.
-      const cause = `${rule.name}, ${exchange.status}`;
-      return mismatch && { id, cause, mismatch, value, exchange, judge, varied };
+      return { id, cause: `${rule.name}, ${exchange.status}`, mismatch, value, exchange, judge, varied };
     };
     const tested = cases[index]!;
     const isUnserved = async ({ plain }: CombinedRequest): Promise<boolean> =>
