@@ -17,12 +17,19 @@ for (const groups of [tokens, stores, pages, refusals, accidents, health, stacks
   for (const [name, rows] of Object.entries(groups))
     Object.assign(GROUPS, { [name]: [...(GROUPS[name] ?? []), ...variants(rows)] });
 
-const withMember = (name: string, value: unknown, until = '9999'): ServerOptions => {
+const withMember = (name: string, value: unknown, [from, to] = ['0', '9']): ServerOptions => {
   const member = `,"${name}":${JSON.stringify(value)}}`;
+  const isMeant = (testTime: string): boolean => testTime >= from! && testTime < to!;
   return eachItem((item) =>
-    item.testTime < until ? { ...item, json: item.json.slice(0, -1) + member } : item,
+    isMeant(item.testTime) ? { ...item, json: item.json.slice(0, -1) + member } : item,
   );
 };
+
+/** No capture has items of this size; the dataset is of an earlier version without pictures. */
+const withPicture = (...between: [from: string, to: string]): Pick<Variant, 'server' | 'target'> => ({
+  server: withMember('picture', 'A'.repeat(260_000), between),
+  target: ({ events: _, window: __, ...target }) => target,
+});
 
 /** Each takes long to certify. */
 export const ALONE: readonly Variant[] = variants({
@@ -42,10 +49,7 @@ export const ALONE: readonly Variant[] = variants({
     // No capture or dataset has items of this size.
     target: ({ events: _, window: __, dataset: ___, secondDataset: ____, ...target }) => target,
   },
-  'items of 260 kB': {
-    // More than a page of the default size: pages of 26 MB, larger ones that are not read, and small ones.
-    server: withMember('picture', 'A'.repeat(260_000), '2024-07'),
-    // No capture has items of this size; the dataset is of an earlier version without pictures.
-    target: ({ events: _, window: __, ...target }) => target,
-  },
+  // More than a page of the default size: pages of 26 MB, larger ones that are not read, and small ones.
+  'items of 260 kB': withPicture('0', '2024-07'),
+  'items of 260 kB after small ones': withPicture('2024-09', '9'),
 });

@@ -124,13 +124,15 @@ export class Knowledge {
   noteItemSize(page: Exchange): void {
     const count = isPage(page) ? countOf(page) : 0;
     if (count > 0) this.itemShare = Math.max(this.itemShare, shareOfLargest(page) / count);
+    if (this.pageSize < MAX_PAGE_SIZE)
+      this.pageSize = Math.max(1, Math.min(this.pageSize, this.itemsIn(COMFORTABLE_SHARE)));
   }
 
   /** Reduces the page size after an answer that was too large; `small` shows the size of items. */
   shrinkPages(small: Exchange): void {
-    this.noteItemSize(small);
     // Items differ in size: if the first ones are small, the smaller page is a guess.
-    this.pageSize = Math.max(1, Math.min(Math.floor(this.pageSize / 8), this.itemsIn(COMFORTABLE_SHARE)));
+    this.pageSize = Math.max(1, Math.floor(this.pageSize / 8));
+    this.noteItemSize(small);
   }
 
   private deepestWalk = 0;

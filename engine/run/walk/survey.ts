@@ -2,7 +2,7 @@
  * Finds the screenings for the checks before they run. With a dataset its items are known; otherwise a window is
  * found and walked once.
  */
-import { DEFAULT_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, pageOf, type PageQuery } from '../../client/page.ts';
 import {
   compareInstants,
   formatInstant,
@@ -61,12 +61,9 @@ export const sampleDataOf = (kit: Kit): Promise<SampleData> => kit.once('sample'
 
 async function survey(kit: Kit): Promise<SampleData> {
   const known = await kit.oracle();
-  const {
-    items,
-    beyond,
-    cutTie = [],
-  } = known.authoritative ? await datasetItems(kit, known.items) : await pollForItems(kit);
-  if (items.length === 0) throw new Untested(sayNoScreenings(kit.target));
+  const found = known.authoritative ? await datasetItems(kit, known.items) : await pollForItems(kit);
+  if (found.items.length === 0) throw new Untested(sayNoScreenings(kit.target));
+  const { items, beyond, cutTie = [] } = await readableOf(kit, found);
   const isBeside = cutTie.length > 1 && !items.includes(cutTie[0]!);
   const ties = [...tiesOf(items), ...(isBeside ? [cutTie] : [])];
   kit.ledger.raiseTo('sampleItems', items.length);
@@ -98,6 +95,25 @@ function sampleOf(items: readonly OracleItem[], size: number, beyond: PageQuery 
   return items.length <= size
     ? { items, beyond: undefined }
     : { items: wholeTies(items, mostInformativeStart(items, size), size), beyond };
+}
+
+/** A smaller sample if a page cannot hold it: where items differ in size, the first ones do not show the largest. */
+async function readableOf(kit: Kit, found: Found): Promise<Found> {
+  const { items, beyond = windowOf(items) } = found;
+  const { knowledge } = kit;
+  if (knowledge.pageSize === MAX_PAGE_SIZE) return found;
+  const whole = { ...windowOf(items), pageSize: MAX_PAGE_SIZE };
+  const page = await kit.page(whole).catch((error: unknown) => {
+    if (!(error instanceof AnswerTooLarge)) throw error;
+  });
+  if (page) knowledge.noteItemSize(page);
+  const smaller = sampleOf(
+    items,
+    page ? knowledge.itemsIn(SAMPLE_SHARE) : Math.ceil(items.length / 2),
+    beyond,
+  );
+  if (smaller.items.length === 0 || smaller.items.length === items.length) return found;
+  return page ? { ...found, ...smaller } : readableOf(kit, { ...found, ...smaller });
 }
 
 /** A smaller sample if pages are short, to limit the pages of its walks. */
