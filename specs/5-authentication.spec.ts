@@ -103,7 +103,7 @@ test(
           const bare = kit.request(await kit.tenantOf(), SOME_WINDOW, { kind: 'none' });
           const headers = { ...carrying(some), ...bare.headers };
           const exchange = readable(await kit.send({ ...bare, headers, suspicious }));
-          // So many header fields may be too large for the server (RFC 6585, 5).
+          // The limit of a server for header fields may be lower than all of these together (RFC 6585, 5).
           const isOdd = suspicious || exchange.status === 431;
           const judge = isOdd ? notServed('401 unauthenticated') : refused(kit, UNAUTHENTICATED);
           return (

@@ -113,13 +113,14 @@ function callerOf(): string {
   const { prepareStackTrace: mapped, stackTraceLimit } = Error;
   Error.stackTraceLimit = 6;
   Error.prepareStackTrace = (error, [, , ...frames]) => {
-    const frame = frames.find((one) => !`${one}`.startsWith('fail '))!;
-    if (!positions.has(`${frame}`)) {
+    const frame = frames.find((one) => !String(one).startsWith('fail '))!;
+    const key = String(frame);
+    if (!positions.has(key)) {
       const [, path = '', line = ''] =
         /\(?(?:file:\/\/)?([^\s()]+):(\d+):\d+\)?$/.exec(mapped!(error, [frame])) ?? [];
-      positions.set(`${frame}`, `${relative('', path)}:${line}`);
+      positions.set(key, `${relative('', path)}:${line}`);
     }
-    return positions.get(`${frame}`);
+    return positions.get(key);
   };
   try {
     return new Error().stack!;
