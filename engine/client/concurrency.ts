@@ -4,8 +4,11 @@ export type Access = 'shared' | 'exclusive' | 'unlimited';
 /** Served requests before the limit rises by one; doubled each time the target fails at the raised limit. */
 const SERVED_PER_STEP = 60;
 const LONGEST_STEP = 2_000;
-const SHARE_OF_TIMEOUT = 0.5;
-const ANSWERS_AVERAGED = 20;
+/** The part of the time from the shortest answer until the timeout that requests may wait for one another. */
+const SHARE_OF_TIMEOUT = 0.25;
+const LEAST_AVERAGED = 5;
+/** Two requests that wait for each other take two thirds of the timeout at most. */
+const SHARE_OF_ONE = 1 / 3;
 
 /** Halved when the target rejects or fails under load, raised step by step while it serves. */
 export class ConcurrencyLimit {
@@ -13,7 +16,11 @@ export class ConcurrencyLimit {
   private limit: number;
   private step = SERVED_PER_STEP;
   private servedSince = 0;
-  private averageMs = 0;
+  /** The limit that keeps answers in time; undefined before the first one. */
+  private inTime: number | undefined;
+  private shortestMs = Infinity;
+  /** Since the limit changed. */
+  private readonly answers = { count: 0, totalMs: 0 };
   private readonly waiting: (() => void)[] = [];
   /** Whether exclusive access is held, and which requests are queued for it. */
   private isHeld = false;
@@ -55,17 +62,37 @@ export class ConcurrencyLimit {
   }
 
   served(durationMs: number): void {
-    this.averageMs += (durationMs - this.averageMs) / ANSWERS_AVERAGED;
+    this.keepInTime(durationMs);
     if (this.limit >= this.most || ++this.servedSince < this.step) return;
     this.servedSince = 0;
     this.limit++;
     this.wake();
   }
 
-  /** Some targets serve requests one by one: the queue that the kit causes must stay far below the timeout. */
+  /**
+   * Some targets serve requests one by one: the queue that the kit causes must stay far below the timeout. The first
+   * answer shows how many can wait for one another in time. Later the limit rises while the average is near the
+   * shortest answer, which a slow network delays too, and falls when requests wait longer.
+   */
+  private keepInTime(durationMs: number): void {
+    this.shortestMs = Math.min(this.shortestMs, durationMs);
+    const roomMs = SHARE_OF_TIMEOUT * (this.timeoutMs - this.shortestMs);
+    const clamp = (limit: number): number => Math.max(1, Math.min(this.most, Math.floor(limit)));
+    const inTime = (this.inTime ??= clamp(roomMs / durationMs));
+    const { answers } = this;
+    answers.count++;
+    answers.totalMs += durationMs;
+    if (answers.count < Math.max(LEAST_AVERAGED, inTime)) return;
+    const averageMs = answers.totalMs / answers.count;
+    const waitedMs = averageMs - this.shortestMs;
+    const mayRise = inTime > 1 || averageMs <= SHARE_OF_ONE * this.timeoutMs;
+    if (waitedMs > roomMs) this.inTime = clamp((inTime * roomMs) / waitedMs);
+    else if (mayRise && this.inFlight >= inTime) this.inTime = clamp(inTime + 1);
+    Object.assign(answers, { count: 0, totalMs: 0 });
+  }
+
   private get currentLimit(): number {
-    const inTime = Math.floor((SHARE_OF_TIMEOUT * this.timeoutMs) / this.averageMs);
-    return Math.max(1, Math.min(this.limit, inTime));
+    return Math.min(this.limit, this.inTime ?? this.most);
   }
 
   /** A task that finds no room queues again. Exclusive tasks come first. */
