@@ -7,7 +7,16 @@ import {
   pageOf,
   type PageQuery,
 } from '../engine/client/page.ts';
-import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
+import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
+import { differs, type Judge } from '../engine/checks/mismatch.ts';
+import { sameItems } from '../engine/checks/selection.ts';
+import { mapConcurrently } from '../engine/client/concurrency.ts';
+import { MAX_ID } from '../engine/data/dataset.ts';
+import { compareInstants, formatInstant, readableText, shift } from '../engine/data/instant.ts';
+import type { OracleItem } from '../engine/data/oracle.ts';
+import type { Kit } from '../engine/run/kit.ts';
+import { sendQuery } from '../engine/run/rules/raw-request.ts';
+import { sampleDataOf, stepDigits, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
 import {
   checkDefaultPageSize,
   pagesOfEverySize,
@@ -56,6 +65,79 @@ test(
     }
   },
 );
+
+test(
+  'from_id inside a tie begins after that id',
+  about('4.2-from_id', { access: 'reads' }),
+  async ({ kit }) => {
+    const sample = await sampleDataOf(kit);
+    const ties = [...sample.ties].sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4)).slice(0, 3);
+    if (ties.length === 0)
+      throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
+    const starts = ties.flatMap((tie) => startsAt(tie));
+    const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
+    if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
+    starts.push(...idsThatWrap(ties[0]![0]!));
+    await mapConcurrently(starts, ([item, fromId]) => checkFromId(kit, sample, item, fromId));
+    // Its id at an earlier instant: a server may know a screening's place, or a cache the page after it, by the id alone.
+    if (single) await checkFromId(kit, sample, single, single.id, shift(single.at, -1n));
+  },
+);
+
+/** Cursors within a tie, some with ids that no item has. */
+function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
+  const [first, last] = [tie[0]!, tie.at(-1)!];
+  return [
+    ...tie.slice(0, 4).map((item): [OracleItem, bigint] => [item, item.id]),
+    [last, last.id],
+    [last, last.id + 1n],
+    [first, first.id - 1n],
+    [first, 0n],
+  ];
+}
+
+/** Ids that are negative, or wrap around to an id of the tie or before it when truncated to 32 or 64 bits. */
+const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
+  [...[-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n], -MAX_ID - 2n].map(
+    (id) => [first, id],
+  );
+
+async function checkFromId(
+  kit: Kit,
+  sample: SampleData,
+  item: OracleItem,
+  fromId: bigint,
+  at = item.at,
+): Promise<void> {
+  const end =
+    sample.items
+      .filter((other) => compareInstants(other.at, item.at) > 0)
+      .slice(0, 5)
+      .at(-1) ?? item;
+  const to = formatInstant(shift(end.at, 1n, stepDigits([end])));
+  const isUsual = fromId >= 0n && fromId <= MAX_ID;
+  const refused = refusedWith(kit, 'invalid_request');
+  const answeredOrRefused: Judge = (page) =>
+    page.status === 200 || !refused(page)
+      ? undefined
+      : differs('200, or 400 invalid_request', sayRefusal(page, kit.target.errorCodePointer));
+  const asShown = isUsual && at === item.at ? [readableText(item.testTime)] : [];
+  for (const from of new Set([formatInstant(at), ...asShown])) {
+    const query = { from, to, fromId, pageSize: 50 };
+    const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, query);
+    if (fromId === -1n) kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
+    if (!isUsual && !refused(exchange)) continue;
+    const known = await kit.oracle();
+    const expected = await expectedItems(kit, query);
+    const isKnown = (id: bigint): boolean => known.authoritative || expected.some((one) => one.id === id);
+    kit.check(
+      '4.2-from_id',
+      exchange,
+      (page) => (isUsual ? answered200 : answeredOrRefused)(page) ?? sameItems(page, expected, isKnown),
+      isUsual ? 'probe' : 'a from_id that is negative or beyond 64 bits',
+    );
+  }
+}
 
 test(
   'ties are returned once and in order across page boundaries',

@@ -15,15 +15,13 @@ import {
 import { MAX_ID } from '../engine/data/dataset.ts';
 import type { OracleItem } from '../engine/data/oracle.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { answered200, refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { seedFor } from '../engine/run/state/covering-array.ts';
-import { sendQuery } from '../engine/run/rules/raw-request.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { itemsAtTurn, sampleDataOf, variedItems, windowOf } from '../engine/run/walk/survey.ts';
 import type { SampleData } from '../engine/run/walk/survey.ts';
-import { expectedItems, walk } from '../engine/run/walk/walk.ts';
-import { lacksItem, containsItem, endsBefore, sameItems } from '../engine/checks/selection.ts';
+import { walk } from '../engine/run/walk/walk.ts';
+import { lacksItem, containsItem, endsBefore } from '../engine/checks/selection.ts';
 import { Untested } from '../engine/errors.ts';
 
 const MICRO = 6;
@@ -44,16 +42,40 @@ function lastBefore(sample: SampleData, item: OracleItem): OracleItem | undefine
 const after2s = (at: Instant): string => formatInstant(shift(at, 2_000_000n, MICRO));
 const before2s = (at: Instant): string => formatInstant(shift(at, -2_000_000n, MICRO));
 
+const SECONDS_A_DAY = 86_400n;
+/** Seconds. A server may answer windows of another width in another way: from another index, or in parts. */
+const WIDTHS = [600n, 18_000n, ...[3n, 20n, 100n, 1_000n].map((days) => days * SECONDS_A_DAY), 2n];
+/** Windows that end at an item hold at most so many known ones, since the page must reach it. */
+const ITEMS_AT_MOST = 20;
+
+const widthAt = (turn: number): bigint => WIDTHS[Math.abs(turn) % WIDTHS.length]!;
+
+/** The end of a window that begins there, of another width in turn. A few items show what it begins with. */
+function endAfter(from: Instant, turn: number): Pick<PageQuery, 'to' | 'pageSize'> {
+  const to = shift(from, widthAt(turn), 0);
+  return isMovable(to) ? { to: formatInstant(to), pageSize: 5 } : { to: after2s(from) };
+}
+
+/** The beginning of a window that ends at an item, of another width in turn if one page can hold it. */
+function beginBefore({ items }: SampleData, { at }: OracleItem, turn: number): Instant | undefined {
+  const from = shift(at, -widthAt(turn), 0);
+  const held = items.filter(
+    (item) => compareInstants(item.at, from) >= 0 && compareInstants(item.at, at) < 0,
+  );
+  const isKnown = compareInstants(from, items[0]!.at) >= 0;
+  return isKnown && held.length <= ITEMS_AT_MOST ? from : undefined;
+}
+
 const wholeSeconds = (time: string): string => time.slice(0, '2026-03-01T00:00:00'.length);
 
 /**
- * The query with a page size from 102 to 998, to find faults at some sizes: the same one for windows that differ in
- * fractions or offsets only, which a cache may confuse. It is large enough for most windows of these tests; the largest
- * page size is a requirement of its own.
+ * The query with a page size from 102 to 998 if it has none, to find faults at some sizes: the same one for windows
+ * that differ in fractions or offsets only, which a cache may confuse. It is large enough for most windows of these
+ * tests; the largest page size is a requirement of its own.
  */
 const widely = (query: PageQuery): PageQuery => ({
-  ...query,
   pageSize: 102 + (Math.abs(seedFor(0, wholeSeconds(query.from) + wholeSeconds(query.to))) % 897),
+  ...query,
 });
 
 /** Whether a window after the testTime of an item holds it, and one at its testTime does not. */
@@ -90,11 +112,13 @@ async function askFractions(
   id: '4.2-fractions' | '4.2-fractions-finer',
   item: OracleItem,
   digits: number,
+  turn: number,
 ): Promise<void> {
   const after = formatInstant(shift(item.at, 1n, digits), { digits });
-  const before = formatInstant(shift(item.at, -1n, digits), { digits });
+  const begin = beginBefore(await sampleDataOf(kit), item, turn) ?? item.at;
+  const before = formatInstant(shift(begin, -1n, digits), { digits });
   const page = (query: PageQuery): Promise<Exchange> => kit.page(widely(query), digits > MICRO ? { id } : {});
-  const later = await page({ from: after, to: after2s(item.at) });
+  const later = await page({ from: after, ...endAfter(item.at, turn) });
   const isFiner = lacksItem(item)(later) !== undefined && (await areStoredFiner(kit));
   const judge: Judge = (exchange) => {
     const mismatch = lacksItem(item)(exchange);
@@ -123,9 +147,9 @@ test(
   about('4.2-from-inclusive', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    for (const item of atEdges(sample)) {
+    for (const [index, item] of atEdges(sample).entries()) {
       const queries = [
-        widely({ from: readableText(item.testTime), to: after2s(item.at) }),
+        widely({ from: readableText(item.testTime), ...endAfter(item.at, index + kit.options.seed) }),
         // Its next names the item.
         { from: formatInstant(item.at), to: sample.window.to, pageSize: 1 },
       ];
@@ -144,7 +168,8 @@ test(
     const sample = await sampleDataOf(kit);
     for (const [index, item] of atEdges(sample).entries()) {
       const before = lastBefore(sample, item);
-      const from = before ? formatInstant(before.at) : before2s(item.at);
+      const begin = beginBefore(sample, item, index + kit.options.seed) ?? before?.at;
+      const from = begin ? formatInstant(begin) : before2s(item.at);
       const to = index % 2 === 0 ? readableText(item.testTime) : formatInstant(item.at);
       const exchange = await kit.page(widely({ from, to }));
       kit.check('4.2-to-exclusive', exchange, endsBefore(item.at));
@@ -157,8 +182,6 @@ test(
     for (const exchange of exchanges) kit.check('4.2-to-exclusive', exchange, endsBefore(last.at));
   },
 );
-
-const SECONDS_A_DAY = 86_400n;
 
 /** At which the day begins, by default in UTC. */
 const midnightOf = ({ seconds }: Instant, offsetMinutes = 0): Instant => {
@@ -243,7 +266,9 @@ test(
   about('4.2-fractions', { access: 'reads' }),
   async ({ kit }) => {
     const sample = await sampleDataOf(kit);
-    await mapConcurrently(variedItems(sample, 6), (item) => askFractions(kit, '4.2-fractions', item, MICRO));
+    await mapConcurrently([...variedItems(sample, WIDTHS.length).entries()], ([index, item]) =>
+      askFractions(kit, '4.2-fractions', item, MICRO, index + kit.options.seed),
+    );
   },
 );
 
@@ -294,8 +319,8 @@ test(
     if (coarse.length === 0)
       throw new Untested('every testTime is finer than a microsecond; load some that are not');
     const id = '4.2-fractions-finer';
-    for (const item of coarse.slice(0, 2)) {
-      await askFractions(kit, id, item, NANO);
+    for (const [index, item] of coarse.slice(0, 2).entries()) {
+      await askFractions(kit, id, item, NANO, index + kit.options.seed);
       // A server that rounds `from` up to the item's microsecond compares ids and drops the item.
       const between = formatInstant(shift(item.at, -500n, NANO), { digits: NANO });
       const query = widely({ from: between, to: after2s(item.at), fromId: MAX_ID });
@@ -318,67 +343,3 @@ test(
     kit.check('4.2-lowercase', exchange, containsItem(densestSlice[0]!));
   },
 );
-
-test(
-  'from_id inside a tie begins after that id',
-  about('4.2-from_id', { access: 'reads' }),
-  async ({ kit }) => {
-    const sample = await sampleDataOf(kit);
-    const ties = [...sample.ties].sort((a, b) => Math.abs(a.length - 4) - Math.abs(b.length - 4)).slice(0, 3);
-    if (ties.length === 0)
-      throw new Untested('no two screenings share a testTime; load some that do for clients.primary');
-    const starts = ties.flatMap((tie) => startsAt(tie));
-    const single = sample.items.find((item) => !sample.ties.some((tie) => tie.includes(item)));
-    if (single) starts.push([single, single.id], [single, single.id + 1n], [single, single.id - 1n]);
-    starts.push(...idsThatWrap(ties[0]![0]!));
-    await mapConcurrently(starts, ([item, fromId]) => checkFromId(kit, sample, item, fromId));
-  },
-);
-
-/** Cursors within a tie, some with ids that no item has. */
-function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
-  const [first, last] = [tie[0]!, tie.at(-1)!];
-  return [
-    ...tie.slice(0, 4).map((item): [OracleItem, bigint] => [item, item.id]),
-    [last, last.id],
-    [last, last.id + 1n],
-    [first, first.id - 1n],
-    [first, 0n],
-  ];
-}
-
-/** Ids that are negative, or wrap around to an id of the tie or before it when truncated to 32 or 64 bits. */
-const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
-  [...[-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n], -MAX_ID - 2n].map(
-    (id) => [first, id],
-  );
-
-async function checkFromId(kit: Kit, sample: SampleData, item: OracleItem, fromId: bigint): Promise<void> {
-  const end =
-    sample.items
-      .filter((other) => compareInstants(other.at, item.at) > 0)
-      .slice(0, 5)
-      .at(-1) ?? item;
-  const to = formatInstant(shift(end.at, 1n, Math.max(MICRO, end.at.fraction.length)));
-  const isUsual = fromId >= 0n && fromId <= MAX_ID;
-  const refused = refusedWith(kit, 'invalid_request');
-  const answeredOrRefused: Judge = (page) =>
-    page.status === 200 || !refused(page)
-      ? undefined
-      : differs('200, or 400 invalid_request', sayRefusal(page, kit.target.errorCodePointer));
-  for (const from of new Set([formatInstant(item.at), ...(isUsual ? [readableText(item.testTime)] : [])])) {
-    const query = { from, to, fromId, pageSize: 50 };
-    const exchange = isUsual ? await kit.page(query) : await sendQuery(kit, query);
-    if (fromId === -1n) kit.ledger.observe('negative-from_id', sayRefusal(exchange).slice(0, 3));
-    if (!isUsual && !refused(exchange)) continue;
-    const known = await kit.oracle();
-    const expected = await expectedItems(kit, query);
-    const isKnown = (id: bigint): boolean => known.authoritative || expected.some((one) => one.id === id);
-    kit.check(
-      '4.2-from_id',
-      exchange,
-      (page) => (isUsual ? answered200 : answeredOrRefused)(page) ?? sameItems(page, expected, isKnown),
-      isUsual ? 'probe' : 'a from_id that is negative or beyond 64 bits',
-    );
-  }
-}

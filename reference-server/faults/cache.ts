@@ -35,6 +35,12 @@ export const cache = (
 const withoutTenant = (_: string, query: URLSearchParams): string => `${query}`;
 
 export const cached: readonly Fault[] = [
+  ...fails({ '4.2-from_id': /items|item \d+/ })({
+    'a cache key with from_id in place of from': cache((path, query) => {
+      if (query.has('from_id')) query.delete('from');
+      return `${path} ${query}`;
+    }),
+  }),
   ...fails({ '4.2-r6-next-pageSize': /next with/ })({
     'a cache key without pageSize': cache((path, query) => {
       query.delete('pageSize');

@@ -80,6 +80,10 @@ const inMicroseconds = (parameter: 'from' | 'to') =>
     }),
   );
 
+/** The width of a window, in seconds. */
+const widthOf = ({ from, to }: Asked): bigint => to.seconds - from.seconds;
+const isOfMinutes = (asked: Asked): boolean => widthOf(asked) > 60n && widthOf(asked) <= 3_600n;
+
 const isMidnight = (at: Instant, midnight = 'T00:00:00Z'): boolean => formatInstant(at).endsWith(midnight);
 const isEmpty = ({ from, to }: Asked): boolean => compareInstants(from, to) === 0;
 
@@ -139,6 +143,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-from-inclusive': /item \d+/ })({
     'from compared with >': excludingFrom(() => true),
+    'from compared with > in windows of a minute to an hour': excludingFrom(isOfMinutes),
     'stored instants are truncated to milliseconds': rows({ at: (text) => cutInstant(instant(text), 3) }),
     'a fraction of from is rounded up to the next millisecond': withFrom((at) =>
       at.fraction.length > 3 ? shift(cutInstant(at, 3), 1n, 3) : at,
@@ -151,6 +156,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-to-exclusive': /no item at/ })({
     'to compared with <=': includingTo(() => true),
+    'to compared with <= in windows of a minute to an hour': includingTo(isOfMinutes),
     'to compared with <= in pages of more than a hundred': includingTo(({ pageSize }) => pageSize > 100),
   }),
   ...fails({ '4.2-to-exclusive': /no item at/, '4.2-window': /only items in \[/ })({
@@ -227,6 +233,12 @@ export const window: readonly Fault[] = [
     'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
   ...fails({ '4.2-fractions': /not item|item \d+/ })({
+    'from is truncated to milliseconds in windows of more than a year': rows({
+      begins: (row, asked) => {
+        const isCut = asked.fromId === undefined && widthOf(asked) > 31_622_400n;
+        return RULES.begins(row, isCut ? { ...asked, from: cutInstant(asked.from, 3) } : asked);
+      },
+    }),
     'from and to are truncated to milliseconds': converted((at) => cutInstant(at, 3)),
     'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
       const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';
