@@ -4,9 +4,10 @@
  */
 import { about, test } from '../fixtures/test.ts';
 import { differs, type Judge } from '../engine/checks/mismatch.ts';
-import { refusedWith } from '../engine/checks/errors.ts';
+import { refusedWith, sayRefusal } from '../engine/checks/errors.ts';
 import { WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
-import { refusal, refusals, checksOf, type Rule, type Case } from '../engine/run/rules/in-combinations.ts';
+import { refusal, refusalOr200, refusals, checksOf } from '../engine/run/rules/in-combinations.ts';
+import type { Rule, Case } from '../engine/run/rules/in-combinations.ts';
 import { sendQuery, encoded, isSuspicious, rawQuery } from '../engine/run/rules/raw-request.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
@@ -63,7 +64,28 @@ const timeCases = (kit: Kit): ((kit: Kit) => Case)[] =>
       : [timeCase('from', to), timeCase('to', from)],
   );
 
+/** RFC 3339 has them, but many parsers do not: a leap second, an unknown offset, the year 0, many digits, wide offsets. */
+const TOLERATED = [
+  '2016-12-31T23:59:60Z',
+  '2026-03-01T00:00:00-00:00',
+  '0000-01-01T00:00:00Z',
+  `2026-03-01T00:00:00.${'1'.repeat(40)}Z`,
+  '2026-03-01T00:00:00+23:59',
+];
+
+const toleratedTimes = TOLERATED.map((text) => (kit: Kit): Case => {
+  const { alter, judge } = refusalOr200({ from: encodeURIComponent(text) }, 'invalid_time_range')(kit);
+  return {
+    alter,
+    judge: (exchange) => {
+      if (text.includes(':60')) kit.ledger.observe('leap-second', sayRefusal(exchange).slice(0, 3));
+      return judge(exchange);
+    },
+  };
+});
+
 const rawTimeCases = [
+  ...toleratedTimes,
   ...EDGES.flatMap((name) =>
     ['', '%zz'].map((value) => malformedTime(name, value, 'invalid_time_range', 'invalid_request')),
   ),
@@ -181,12 +203,17 @@ const sizes = (values: readonly string[], ...codes: readonly string[]) =>
 
 /** Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it. */
 const NO_INTEGERS = [
-  ...['abc', '10abc', '0x10', '0b1010', '0o12', '1,000', '10-1'],
+  ...['abc', '10abc', '10d', '0x10', '0b1010', '0o12', '1,000', '10-1'],
   ...['null', 'undefined', 'NaN', 'true', 'all'],
 ];
 
-/** U+2212 as a minus sign, NUL as an end of string, an integer on one of two lines, a wildcard. */
-const NEAR_INTEGERS = ['Infinity', '\u221210', '10\u0000x', '10\nx', '*'].map(encodeURIComponent);
+/**
+ * U+2212 as a minus sign, a digit that is no decimal one, quotes as in JSON, NUL as an end of string, an integer on one of
+ * two lines, a wildcard.
+ */
+const NEAR_INTEGERS = ['Infinity', '\u221210', '\u00b2', '"10"', '10\u0000x', '10\nx', '*'].map(
+  encodeURIComponent,
+);
 
 const NO_SIZES = [
   ...sizes(NO_INTEGERS, 'invalid_request'),

@@ -132,6 +132,12 @@ export const restErrors: readonly Fault[] = [
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, () => '1000'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
+    'ignores quotes around an integer': reading(['pageSize', 'from_id'], (text) =>
+      text.replace(/^"(\d+)"$/, '$1'),
+    ),
+    'ignores the suffix of a floating-point number': reading(['pageSize', 'from_id'], (text) =>
+      text.replace(/^(\d+)[dfDF]$/, '$1'),
+    ),
     'an integer is inserted into an SQL query': reading(['pageSize', 'from_id'], (text) =>
       text.replace(/^(\d+)-(\d+)$/, (_, one: string, other: string) => String(BigInt(one) - BigInt(other))),
     ),
@@ -164,6 +170,9 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ })({
     'a malformed time is invalid_request': recoded('invalid_time_range', '400 invalid_request'),
+    'a leap second is invalid_request': answering('400 invalid_request', edgeLike(/:60Z$/)),
+    'a year 0 is invalid_request': answering('400 invalid_request', edgeLike(/^0000-/)),
+    'an offset of -00:00 is invalid_request': answering('400 invalid_request', edgeLike(/-00:00$/)),
   }),
 
   // Each of several mistakes with the same symptom is named.
@@ -184,6 +193,7 @@ export const restErrors: readonly Fault[] = [
     'ignores an offset after Z': time(/Z[+-]\d\d:\d\d$/, 'Z'),
     'ignores text after a time': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\w+$/, '$1'),
     'trims blanks around a time': time(/^\s*(\S+Z)\s*$/, '$1'),
+    'ignores quotes around a time': time(/^"(.*)"$/, '$1'),
     'ignores the name of a zone after a time': time(/^([^[]*)\[.*\]$/, '$1'),
     'accepts words that PostgreSQL reads': time(/^(-?infinity|epoch|today|tomorrow|J\d+)$/, SPRING),
     'accepts date mathematics': time(/^now[-+].*$|\|\|.*$/, ''),
@@ -207,6 +217,7 @@ export const restErrors: readonly Fault[] = [
     ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'an offset beyond eighteen hours is 500': crashing(edgeLike(/[+-](18:(?!00)|19:|2[0-3]:)/)),
     'minute 60 of an offset of from is 500': crashing((query) =>
       /[+-]\d\d:[6-9]\d$/.test(query.get('from') ?? ''),
     ),
@@ -222,6 +233,11 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*invalid_request/ })({
     'a pageSize out of range is invalid_request': recoded('page_size_out_of_range', '400 invalid_request'),
+  }),
+  ...fails({ '7.2-invalid_request': /400 invalid_request.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'a digit of an integer that is no decimal one is 500': crashing((query) =>
+      ['pageSize', 'from_id'].some((name) => /^\p{No}+$/u.test(query.get(name) ?? '')),
+    ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a page of Basic without a colon is 500': crashing(

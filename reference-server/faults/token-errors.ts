@@ -313,6 +313,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'Basic that is no UTF-8 is 500': crashing((_, request) => basicOf(request)?.includes('\ufffd') === true),
     'a scope beyond 255 characters is 500': crashingAt('scope', /.{256}/s),
+    'a scope that is named twice is 500': crashingAt('scope', /^(\S+) \1$/),
     'a wrong grant_type with a wrong scope is 500': crashing(
       (form) =>
         form.get('grant_type')?.[0] === 'password' &&

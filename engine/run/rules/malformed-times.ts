@@ -31,6 +31,7 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['2026-03-01T00:00:00Z ', ' 2026-03-01T00:00:00Z'],
   // Times to a server that decodes a value twice, or the query before it splits it.
   ['2026-03-01T00%3A00%3A00Z', '2026-03-01T00:00:00Z&x=y'],
+  ['"2026-03-01T00:00:00Z"', '"2026-03-02T00:00:00Z"'], // as JSON has it
   ['2026-03-01T00:00:00Z\n', '2026-03-02T00:00:00Z\u0000'],
   ['2026-03-01T00:00:00\u0000Z', '2026-03-01T00:00:00+01:00[Europe/Berlin]'],
   ['2026-03-01T00:00:00UTC', '2026-03-01T00:00:00 EST'],
