@@ -1,7 +1,13 @@
 /** Section 5: how a request is authenticated. */
 import { about, test } from '../fixtures/test.ts';
 import { quote, secretVariable } from '../engine/run/evidence/evidence.ts';
-import { encodePart, partsOf, withMembers } from '../engine/client/altered-token.ts';
+import {
+  bearerOf,
+  encodePart,
+  partsOf,
+  withAlteredSignature,
+  withMembers,
+} from '../engine/client/altered-token.ts';
 import { proxyOf } from '../engine/client/dispatchers.ts';
 import { unlessUntested } from '../engine/errors.ts';
 import { pageOf, SOME_WINDOW } from '../engine/client/page.ts';
@@ -9,8 +15,15 @@ import { UNAUTHENTICATED, answered200, notServed, refused } from '../engine/chec
 import { isTrusted } from '../engine/checks/next.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import { isHang, type Authorization } from '../engine/client/exchange.ts';
-import { UNKNOWN_TENANT, inHalves, mintAll, readable } from '../engine/run/rules/raw-request.ts';
+import {
+  UNKNOWN_TENANT,
+  distinctRequests,
+  inHalves,
+  mintAll,
+  readable,
+} from '../engine/run/rules/raw-request.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
+import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { bearerHeader, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 
 /** Places other than the Authorization header, where no token may be accepted (rule 1). */
@@ -76,6 +89,31 @@ test(
     // A URL that names where to go on must not be a credential.
     const next = readable(await kit.send(kit.requestTo(nextUrl, { kind: 'none' })));
     kit.check('5-missing', next, refused(kit, UNAUTHENTICATED), 'next');
+  },
+);
+
+const CONCURRENT_ROUNDS = 3;
+
+/** A server may share one answer among concurrent requests for a URL before it verifies their tokens. */
+test(
+  'unauthenticated: no token, and an altered one, while the same request is served',
+  about(['5-missing', '5-tampered'], { needs: 'page', access: 'reads late', isSupplement: true }),
+  async ({ kit }) => {
+    const token = await kit.token();
+    const own = tokenHeader(token, 'of primary', 'primary');
+    const altered = bearerOf(withAlteredSignature(partsOf(token.text)), 'its signature altered');
+    const nextRequest = await distinctRequests(kit);
+    for (let round = 0; round < CONCURRENT_ROUNDS; round++) {
+      const { provoked: _, ...valid } = nextRequest();
+      const [, anonymous, forged] = await Promise.all([
+        kit.send({ ...valid, authorization: own }),
+        kit.send({ ...valid, authorization: { kind: 'none' } }),
+        kit.send({ ...valid, authorization: altered }),
+      ]);
+      const label = 'while the same request is served';
+      kit.check('5-missing', readable(anonymous), refused(kit, UNAUTHENTICATED), label);
+      kit.check('5-tampered', readable(forged), refused(kit, UNAUTHENTICATED), label);
+    }
   },
 );
 
@@ -146,6 +184,8 @@ test(
       bearerHeader(`Bearer ${text} ,more`, 'Bearer $TOKEN (and more text)', 'Bearer $TOKEN ,more'),
       bearerHeader(`Bearer "${text}"`, 'Bearer "$TOKEN"', 'Bearer \\"$TOKEN\\"'),
       bearerHeader(`Bearer: ${text}`, 'Bearer: $TOKEN'),
+      // Splitting at blanks, and taking the last part, finds the token.
+      bearerHeader(`Bearer Bearer ${text}`, 'Bearer Bearer $TOKEN'),
     ])
       await unauthenticated(kit, '5-scheme', malformed, '', [400, 'invalid_request']);
     const joined = bearerHeader(`Bearer${text}`, 'Bearer and $TOKEN without a space', 'Bearer$TOKEN');

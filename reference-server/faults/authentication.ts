@@ -106,6 +106,7 @@ export const authentication: readonly Fault[] = [
     'replaces the first six characters by Bearer': authorized((value) => `Bearer ${value.slice(7)}`),
     'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
+    'reads the last of several words after Bearer': authorizedAs(/^Bearer .* (?=\S+$)/, 'Bearer '),
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
     'accepts client credentials by Basic instead of a token': answering(
       emptyPage,

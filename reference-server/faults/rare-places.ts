@@ -7,6 +7,7 @@ import {
   counting,
   emptyPage,
   isScreenings,
+  middleware,
   nextOf,
   pages,
   refusal,
@@ -15,9 +16,9 @@ import {
   type Where,
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, hasExpired, headerOf, tokenOf } from './bearer.ts';
+import { authorizationOf, hasExpired, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
-import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import { brokenAnswer } from './rest-errors.ts';
 import { endingAt, rows } from './rows.ts';
 import { windowWhere } from './window.ts';
@@ -41,6 +42,21 @@ function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
     },
   };
 }
+
+/** A request that comes while a page of its URL is made shares that page, before its token is verified. */
+const sharing = (isUnverified: (request: ServiceRequest) => boolean): ServerOptions =>
+  middleware(() => {
+    const inFlight = new Map<string, Promise<ServiceAnswer>>();
+    return async (request, next) => {
+      const { path, method } = request;
+      if (!isScreenings(request) || method !== 'GET') return next(request);
+      const shared = isUnverified(request) ? await inFlight.get(path) : undefined;
+      if (shared?.status === 200) return shared;
+      const answer = sleep(10).then(() => next(request));
+      if (authorizationOf(request) !== '') inFlight.set(path, answer);
+      return answer.finally(() => inFlight.delete(path));
+    };
+  });
 
 const inBerlin = ({ seconds }: Instant): string =>
   new Date(Number(seconds) * 1000).toLocaleString('sv', { timeZone: 'Europe/Berlin' });
@@ -121,6 +137,9 @@ export const rarePlaces: readonly Fault[] = [
         return inFlight > 1 && answer.status === 401 && isScreenings(request) ? emptyPage() : answer;
       },
     ),
+    'a request without a token shares the answer to a concurrent one': sharing(
+      (request) => authorizationOf(request) === '',
+    ),
   }),
   ...fails({ '5-forged': /401 unauthenticated.*200/ })({
     'jwk in the header of the token is trusted for a path in capitals': accepting(
@@ -129,6 +148,9 @@ export const rarePlaces: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
+    'a request with an altered token shares the answer to a concurrent one': sharing(
+      (request) => payloadOf(tokenOf(request)) !== undefined,
+    ),
     'signatures are ignored where pageSize is 1000': accepting(
       'unauthenticated',
       both(isLarge, (_, request) => /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request))),
