@@ -164,6 +164,7 @@ test(
     const others: [value: string, label: string, shell?: string][] = [
       [`Basic ${basic}`, 'Basic (client_id and client_secret)', `Basic ${credentials}`],
       [`Token ${text}`, 'Token $TOKEN'],
+      [`JWT ${text}`, 'JWT $TOKEN'],
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
       [`BearerToken ${text}`, 'BearerToken $TOKEN'],
       [`XBearer ${text}`, 'XBearer $TOKEN'],

@@ -43,7 +43,7 @@ const turning = (values: readonly string[], { options }: Kit): (() => string) =>
 };
 
 /** Schemes of other products for the same tokens. */
-const SCHEMES = ['Basic', 'JWT', 'OAuth', 'Token', 'Digest', 'ApiKey', 'Session'];
+const SCHEMES = ['Basic', 'OAuth', 'Token', 'Digest', 'ApiKey', 'Session'];
 /** What clients send by mistake, and developers leave as a way in. */
 const NO_TOKENS = [
   ...['garbage', 'undefined', 'test', 'admin', 'dev', 'demo', 'guest', 'secret', 'token', '123'],

@@ -296,6 +296,9 @@ export const restErrors: readonly Fault[] = [
     'an offset of up to fourteen hours that leads to the year 0 is 500': crashing(
       edgeLike(/^0001-01-01T00:00:00\+(0\d|1[0-4]):/),
     ),
+    'an instant that rounding to microseconds moves to the year 10000 is 500': crashing(
+      edgeLike(/^9999-12-31T23:59:59\.9{7}/),
+    ),
     'an Accept header without JSON is 500': withHeaderLike('accept', /html/),
     'a 400 where Accept excludes JSON is 500': unacceptable(400, isScreenings),
     'a 401 where Accept excludes JSON is 500': unacceptable(401, isScreenings),

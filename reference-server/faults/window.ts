@@ -176,6 +176,12 @@ export const window: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /not item/ })({
+    'from is truncated to milliseconds in windows of more than a year': rows({
+      begins: (row, asked) => {
+        const isCut = asked.fromId === undefined && widthOf(asked) > 31_622_400n;
+        return RULES.begins(row, isCut ? { ...asked, from: cutInstant(asked.from, 3) } : asked);
+      },
+    }),
     'a from of six digits is truncated to milliseconds': withFrom((at) =>
       at.fraction.length === 6 ? cutInstant(at, 3) : at,
     ),
@@ -233,12 +239,6 @@ export const window: readonly Fault[] = [
     'offsets beyond fourteen hours are refused': misspelt(/[+-](14:(?!00)|15:)\d*$/),
   }),
   ...fails({ '4.2-fractions': /not item|item \d+/ })({
-    'from is truncated to milliseconds in windows of more than a year': rows({
-      begins: (row, asked) => {
-        const isCut = asked.fromId === undefined && widthOf(asked) > 31_622_400n;
-        return RULES.begins(row, isCut ? { ...asked, from: cutInstant(asked.from, 3) } : asked);
-      },
-    }),
     'from and to are truncated to milliseconds': converted((at) => cutInstant(at, 3)),
     'a fraction is a number of microseconds, however many digits it has': parsed((text) => {
       const digits = /\.(\d+)/.exec(text)?.[1] ?? '0';

@@ -51,6 +51,8 @@ export function oddQueries(): string[] {
     rawQuery({ ...valid, from: encodeURIComponent("2026-03-01T00:00:00Z' OR '1'='1") }),
     rawQuery({ ...valid, from: encodeURIComponent('0001-01-01T00:00:00+14:00') }),
     rawQuery({ ...valid, to: encodeURIComponent('9999-12-31T23:59:59-14:00') }),
+    // Rounded to microseconds it is in the year 10000.
+    rawQuery({ ...valid, to: '9999-12-31T23:59:59.9999999Z' }),
     rawQuery({ ...valid, unknown: 'x' }),
     `${rawQuery(valid)}&from=${valid.from}`,
     `${rawQuery(valid)}&to=${valid.to}`,
