@@ -51,7 +51,6 @@ export class Search {
   #top = Infinity;
   #predicted: Prediction | undefined;
   #seconds = 0;
-  #load = 0;
 
   readonly #settings;
   readonly #timeLimit: string;
@@ -194,7 +193,6 @@ export class Search {
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
     const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
     this.#seconds += seconds + pauseSeconds;
-    this.#load += seconds;
     this.#samples = run.samples;
     // An overloaded generator only adds latency, so a step that holds counts in spite of it.
     const step = judged.verdict === 'holds' ? judged : { ...judged, void: run.void };
@@ -362,7 +360,7 @@ export class Search {
       banSeconds: this.#banSeconds,
       ...(this.#concurrencyLimit === undefined ? {} : { limitedBy: 'quota' as const }),
       gotFaster: this.#fasterSince > 0,
-      watchedSeconds: Math.round(this.#load),
+      watchedSeconds: Math.round(sum(this.#steps.map((step) => step.seconds))),
       samples: sum(this.#steps.map((step) => step.counted)),
       steps: this.#steps,
     };

@@ -1,6 +1,5 @@
 /** Where k6 is found, with fake `go` and `docker` commands. */
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@playwright/test';
 import { cachedK6, ensureK6, findK6, K6_VERSION } from './find-k6.ts';
@@ -9,20 +8,19 @@ import { UsageError } from '../../engine/errors.ts';
 let directory = '';
 const kept = { ...process.env };
 
-test.beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'find-k6-'));
-  await mkdir(join(directory, 'bin'));
+test.beforeEach(async ({}, info) => {
+  directory = info.outputPath();
+  await mkdir(join(directory, 'bin'), { recursive: true });
   process.env['PATH'] = join(directory, 'bin');
   process.env['XDG_CACHE_HOME'] = join(directory, 'cache');
   delete process.env['K6_PATH'];
 });
 
-test.afterEach(async () => {
+test.afterEach(() => {
   for (const name of ['PATH', 'XDG_CACHE_HOME', 'K6_PATH']) {
     if (kept[name] === undefined) delete process.env[name];
     else process.env[name] = kept[name];
   }
-  await rm(directory, { recursive: true, force: true });
 });
 
 async function command(name: string, script: string): Promise<string> {
