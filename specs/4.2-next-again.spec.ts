@@ -7,6 +7,7 @@ import type { MismatchWithEvidence } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { repeatMismatch } from '../engine/run/walk/snapshot.ts';
 import { walksOfSeveralPages } from '../engine/run/walk/standard-walks.ts';
+import type { Walk } from '../engine/run/walk/walk.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -64,7 +65,8 @@ test(
     const pages = await pagesOfNext(kit);
     for (const page of pages) await twice(page, () => kit.follow(page.request.url));
     const walks = await walksOfSeveralPages(kit);
-    const { query, exchanges } = walks.find(({ query: { pageSize } }) => pageSize === undefined) ?? walks[0]!;
+    const isPlain = ({ query: { pageSize, fromId } }: Walk): boolean => (pageSize ?? fromId) === undefined;
+    const { query, exchanges } = walks.find(isPlain) ?? walks[0]!;
     await twice(exchanges[0]!, () => kit.page(query));
   },
 );

@@ -4,7 +4,9 @@ import type { Screening } from '../../engine/data/dataset.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { eachItem } from '../../reference-server/faults/rows.ts';
+import { withoutRecords } from '../../reference-server/variants/live.ts';
 import { withoutEvents } from '../../reference-server/variants/variant.ts';
+import type { ScreeningStore } from '../../reference-server/parts.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import { createMemoryStore } from '../../reference-server/store/memory.ts';
@@ -16,11 +18,11 @@ function bare(world: World, screenings: readonly Screening[]): Promise<Report> {
   return certifyServer(world, { store }, 'bare', { runs: 4 });
 }
 
-const untied = (count: number, first = '2026-03-01T08:00:00Z'): Screening[] =>
+const untied = (count: number, first = '2026-03-01T08:00:00Z', apartMs = 300_000): Screening[] =>
   Array.from({ length: count }, (_, index) => {
     const id = BigInt(1000 - 7 * index);
     const tenantId = TENANTS.primary;
-    const testTime = new Date(Date.parse(first) + index * 300_000).toISOString();
+    const testTime = new Date(Date.parse(first) + index * apartMs).toISOString();
     return { id, tenantId, testTime, json: JSON.stringify({ id: Number(id), tenantId, testTime }) };
   });
 
@@ -69,6 +71,27 @@ test('walks across the only tie, wherever it is', FULL, async ({ small }) => {
   const last = { ...all.at(-1)!, testTime, json: json.replace(/"id":\d+/, `"id":${all.at(-1)!.id}`) };
   expect((await bare(small, [...all.slice(0, -1), last])).verdict).toBe('conformant');
 });
+
+/** An import of dates without times. */
+const IMPORTED = 5_000;
+
+for (const [row, mode] of (['bare', 'full'] as const).entries()) {
+  const title = `certifies a tenant whose ${IMPORTED} screenings are of one instant with as few requests, ${mode}`;
+  test(title, byTurns('import', 2, row), async ({ small }) => {
+    const dataset = untied(IMPORTED, undefined, 0);
+    const held = createMemoryStore(new Map([[TENANTS.primary, dataset]]));
+    const store: ScreeningStore = {
+      ...small.store,
+      page: (query) => (query.tenantId === TENANTS.primary ? held : small.store).page(query),
+    };
+    const report = await certifyServer(small, { store }, mode, {
+      runs: 4,
+      change: (target) => ({ ...withoutRecords(target), ...(mode === 'full' ? { dataset } : {}) }),
+    });
+    expect([report.verdict, failedOf(report)]).toEqual(['conformant', []]);
+    expect(report.requests).toBeLessThan(2_500);
+  });
+}
 
 test('finds a window among 200,000 screenings in a limited number of requests', FULL, async ({ small }) => {
   test.slow();

@@ -46,12 +46,12 @@ async function walkAll(kit: Kit): Promise<readonly Walk[]> {
 }
 
 function planWalks(sample: SampleData): PageQuery[] {
-  const slice = windowOf(sample.densestSlice);
+  const slice = rangeOf(sample, sample.densestSlice);
   const count = sample.densestSlice.length;
   const small = [...range(2, SMALL_SIZES), count - 1, count, count + 1].filter((size) => size >= 1);
-  const middle = windowOf(stretch(sample, MIDDLE_ITEMS));
+  const middle = rangeOf(sample, stretch(sample, MIDDLE_ITEMS));
   const deepItems = stretch(sample, DEEP_ITEMS);
-  const deep = windowOf(deepItems);
+  const deep = rangeOf(sample, deepItems);
   const largest = [...sample.ties].sort((a, b) => b.length - a.length)[0];
   const newYear = sample.items.findIndex(
     ({ at }, index, all) => yearOf(at) !== yearOf(all[Math.max(0, index - 1)]!.at),
@@ -80,6 +80,13 @@ function planWalks(sample: SampleData): PageQuery[] {
       ? [{ ...windowOf(largest), pageSize: sizeFor(largest) }]
       : []),
   ];
+}
+
+/** The window of these items of the sample; it begins after a cursor where they are the end of a long tie. */
+function rangeOf({ items }: SampleData, range: readonly OracleItem[]): PageQuery {
+  const before = items[items.indexOf(range[0]!) - 1];
+  const isInside = before !== undefined && sameInstant(before.at, range[0]!.at);
+  return { ...windowOf(range), ...(isInside ? { fromId: before.id } : {}) };
 }
 
 const yearOf = (at: Instant): string => formatInstant(at).slice(0, 4);
@@ -118,7 +125,10 @@ function stretch({ items, densestSlice }: SampleData, size: number): readonly Or
     .map((share) => Math.floor((items.length - size) * share))
     .map((start) => includingTies(items, start, size))
     .find((slice) => slice.length < 1.3 * size);
-  return fitting ?? densestSlice;
+  if (fitting) return fitting;
+  const end = items.indexOf(densestSlice.at(-1)!) + 1;
+  const longer = items.slice(Math.max(0, end - size), end);
+  return sameInstant(longer[0]!.at, densestSlice[0]!.at) ? longer : densestSlice;
 }
 
 /** Neighbours from `start` on, including all ties of the first and the last one. */

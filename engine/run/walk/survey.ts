@@ -23,7 +23,7 @@ import { SMALL_PAGE } from '../state/knowledge.ts';
 
 /** A completely known range of screenings, and its parts that are most useful for checks. */
 export interface SampleData {
-  /** In order; a tie is cut only at the end, if it is larger than the rest. */
+  /** In order; a tie is cut only at the start or the end, if it is larger than the rest. */
   readonly items: readonly OracleItem[];
   /** From the first item to just after the last one. */
   readonly window: PageQuery;
@@ -40,6 +40,8 @@ export interface SampleData {
 /** Limit for a survey with short or empty pages. */
 const SURVEY_PAGES = 150;
 const SAMPLE_ITEMS = 2_500;
+/** Pages in which data is read that is mostly one tie. */
+const TIE_PAGES = 30;
 /** More pages make a walk of the whole sample too long. */
 const WALK_PAGES = 60;
 const SLICE_ITEMS = 48;
@@ -167,8 +169,13 @@ async function findItems(kit: Kit): Promise<Found> {
     if (walked.end === 'complete') return sampleOf(known.items.filter(isMoved), size, beyond);
     const kept = withoutTie(known.items, last).filter(isMoved);
     const cutTie = kept.filter(({ at }) => sameInstant(at, last.at));
-    const items = cutTie.length === 0 ? kept : ((await besideTie(kit, cutTie, beyond)) ?? kept);
-    return { ...sampleOf(items, size, beyond), beyond, cutTie };
+    const items = cutTie.length === 0 ? kept : await besideTie(kit, cutTie, beyond);
+    if (!items) {
+      // The tie is most of the data: read to its end, so that windows can begin after a cursor near it.
+      const all = await withReadablePages(kit, beyond, (query) => walk(kit, query, { maxPages: TIE_PAGES }));
+      if (all.end === 'complete') return sampleOf((await kit.oracle()).items.filter(isMoved), size, beyond);
+    }
+    return { ...sampleOf(items ?? kept, size, beyond), beyond, cutTie };
   }
   return { items: [], beyond: undefined };
 }
@@ -291,9 +298,17 @@ export function densestSliceOf({ knowledge }: Kit, items: readonly OracleItem[])
   return wholeTies(items, mostInformativeStart(items, size), size);
 }
 
-/** About `size` items from `start`, which is the start of a tie. */
-const wholeTies = (items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] =>
-  withoutTie(items.slice(start, start + size), items[start + size]);
+/**
+ * About `size` items from `start`, which is the start of a tie. Of a tie that is longer they are the last ones: a
+ * window cannot end inside it, and would hold all that follows.
+ */
+function wholeTies(items: readonly OracleItem[], start: number, size: number): readonly OracleItem[] {
+  const kept = withoutTie(items.slice(start, start + size), items[start + size]);
+  const [last, next] = [kept.at(-1), items[start + kept.length]];
+  if (!last || !next || !sameInstant(last.at, next.at)) return kept;
+  const end = items.findLastIndex(({ at }) => sameInstant(at, last.at)) + 1;
+  return items.slice(Math.max(0, end - size), end);
+}
 
 /** The index at which the most informative range starts. */
 function mostInformativeStart(items: readonly OracleItem[], size: number): number {
