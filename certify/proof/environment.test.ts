@@ -19,6 +19,7 @@ import {
   emptyPage,
   html,
   isScreenings,
+  middleware,
   refusal,
 } from '../../reference-server/run/alter.ts';
 import { authorized } from '../../reference-server/faults/bearer.ts';
@@ -267,6 +268,19 @@ test('invalid_target for an unknown resource is no warning', async ({ small }) =
     const report = await certifyServer(small, server, mode, { runs: 1, only });
     expect(resultOf(report, only[0]).status).toBe('pass');
   }
+});
+
+test('waits for a firewall that blocks all requests after an odd one', async ({ small }) => {
+  const clock = fakeClock(Date.now);
+  let untilMs = 0;
+  const firewall = middleware(() => (request, next) => {
+    if (!isScreenings(request)) return next(request);
+    if (clock.now() < untilMs) return html(403, 'Forbidden');
+    if (/from_id=(%00|9{20})/.test(request.path)) untilMs = clock.now() + 3_000;
+    return next(request);
+  });
+  const only = ['7.2-no-unprovoked-5xx', '7.2-forbidden', '7.2-body'] as const;
+  expect(failedOf(await certifyServer(small, firewall, 'bare', { runs: 1, only, clock }))).toEqual([]);
 });
 
 test('a run uses both versions of HTTP if both are offered, and reports them', FULL, async ({ small }) => {
