@@ -45,8 +45,8 @@ const before2s = (at: Instant): string => formatInstant(shift(at, -2_000_000n, M
 const SECONDS_A_DAY = 86_400n;
 /** Seconds. A server may answer windows of another width in another way: from another index, or in parts. */
 const WIDTHS = [600n, 18_000n, ...[3n, 20n, 100n, 1_000n].map((days) => days * SECONDS_A_DAY), 2n];
-/** Windows that end at an item hold at most so many known ones, since the page must reach it. */
-const ITEMS_AT_MOST = 20;
+/** The most known items in a window that ends at an item, since its page must reach that item. */
+const MOST_BEFORE = 20;
 
 const widthAt = (turn: number): bigint => WIDTHS[Math.abs(turn) % WIDTHS.length]!;
 
@@ -63,7 +63,7 @@ function beginBefore({ items }: SampleData, { at }: OracleItem, turn: number): I
     (item) => compareInstants(item.at, from) >= 0 && compareInstants(item.at, at) < 0,
   );
   const isKnown = compareInstants(from, items[0]!.at) >= 0;
-  return isKnown && held.length <= ITEMS_AT_MOST ? from : undefined;
+  return isKnown && held.length <= MOST_BEFORE ? from : undefined;
 }
 
 const wholeSeconds = (time: string): string => time.slice(0, '2026-03-01T00:00:00'.length);
