@@ -262,10 +262,14 @@ test(
     await inHalves(spoofed, (some) => ask(Object.fromEntries(some), notServed('401 unauthenticated'), true));
     for (const more of [...cookies, conditional, since])
       await ask(more, refused(kit, UNAUTHENTICATED), false);
-    // As a cookie jar returns them: what a session remembers must not replace what the request says.
+    // As a cookie jar returns them: what a session remembers, such as an empty page, must not replace the request.
     const [[from, to]] = WIDE_WINDOWS;
     for (const cookie of cookies)
-      await kit.ask({ from, to, pageSize: 5 }, { toDialect: (request) => withHeaders(request, cookie) });
+      for (const window of [
+        { from: to, to },
+        { from, to },
+      ])
+        await kit.ask({ ...window, pageSize: 5 }, { toDialect: (request) => withHeaders(request, cookie) });
     if (!kit.target.clients.secondTenant) return;
     const other = await kit.tenantOf('secondTenant');
     const others = kit.request(other, SOME_WINDOW);
