@@ -15,6 +15,7 @@ import {
   windowOf,
   type Where,
 } from '../run/alter.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf, hasExpired, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
@@ -147,9 +148,17 @@ export const rarePlaces: readonly Fault[] = [
       both(isUpperCase, (_, request) => headerOf(tokenOf(request)).jwk !== undefined),
     ),
   }),
+  ...fails({ '5-scheme': /401 unauthenticated.*200/ })({
+    'ignores the scheme after a cursor': accepting(
+      'unauthenticated',
+      (query, request) => query.has('from_id') && /^(?!Bearer )\w+ eyJ/i.test(authorizationOf(request)),
+    ),
+  }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
     'a request with an altered token shares the answer to a concurrent one': sharing(
-      (request) => payloadOf(tokenOf(request)) !== undefined,
+      (request) =>
+        payloadOf(tokenOf(request))?.tenant_id === TENANTS.primary &&
+        /^Bearer [\w-]+\.[\w-]+\.[\w-]+$/.test(authorizationOf(request)),
     ),
     'signatures are ignored where pageSize is 1000': accepting(
       'unauthenticated',
