@@ -109,10 +109,10 @@ test(
 
 const CONCURRENT_ROUNDS = 3;
 
-/** Requests with the same query that are in flight together may share one answer. */
+/** Requests with the same query that are in flight together may share one answer. Exclusive, so that none is queued. */
 test(
   'concurrent requests of both tenants with the same query get their own screenings',
-  about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'reads', isSupplement: true }),
+  about(['4.2-r3-one-tenant', '5-forbidden'], { access: 'exclusive', isSupplement: true }),
   async ({ kit }) => {
     const tenants = { primary: await kit.tenantOf(), secondTenant: await kit.tenantOf('secondTenant') };
     const [[from, to]] = WIDE_WINDOWS;

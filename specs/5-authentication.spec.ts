@@ -94,10 +94,13 @@ test(
 
 const CONCURRENT_ROUNDS = 3;
 
-/** A server may share one answer among concurrent requests for a URL before it verifies their tokens. */
+/**
+ * A server may share one answer among concurrent requests for a URL before it verifies their tokens. Nothing else is
+ * in flight, so that none of them is queued.
+ */
 test(
   'unauthenticated: no token, and an altered one, while the same request is served',
-  about(['5-missing', '5-tampered'], { needs: 'page', access: 'reads late', isSupplement: true }),
+  about(['5-missing', '5-tampered'], { needs: 'page', access: 'disturbs', isSupplement: true }),
   async ({ kit }) => {
     const token = await kit.token();
     const own = tokenHeader(token, 'of primary', 'primary');
