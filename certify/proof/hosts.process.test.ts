@@ -18,8 +18,8 @@ import { needsWalks } from './faults.ts';
 import type { HostedTarget } from './hosts.config.ts';
 
 /** How many of the drawn faults need traversals; the others need only a few requests each. */
-const WALKED = 3;
-const DRAWN = 12;
+const WALKED = 2;
+const DRAWN = 6;
 /** Found before its test, which is skipped for that reason. */
 const FOUND_EARLY = 'pageSize 1000 is refused';
 /** Of one test: Playwright starts another worker after each failed one, which takes longer than most tests. */
