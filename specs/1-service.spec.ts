@@ -10,7 +10,7 @@ import { compareInstants, instant } from '../engine/data/instant.ts';
 import { isClientError, sayRefusal } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { EMPTY_WINDOW, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { EMPTY_WINDOW, overriding, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { changedByWriting, takeSnapshot, whatWritingChanged } from '../engine/run/walk/snapshot.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import type { ClientName } from '../engine/target/target.ts';
@@ -133,6 +133,7 @@ test(
     const patch = JSON.stringify({ testTime: posted.testTime });
     const isOurs = ({ id, testTime }: { id: bigint; testTime?: string | undefined }): boolean =>
       id === posted.id || testTime === posted.testTime;
+    const removal = overriding('DELETE');
     const steps: [method: string, url: string, body?: string, headers?: Record<string, string>][] = [
       // A page shows that the server takes any method for GET.
       ['POST', kit.request(tenantId, EMPTY_WINDOW, { kind: 'none' }).url, body],
@@ -143,8 +144,7 @@ test(
       ['PATCH', item, patch, { 'content-type': 'application/merge-patch+json' }],
       ['PATCH', collection, body],
       ['PUT', collection, `[${body}]`],
-      // Frameworks route it as if it had the method of the header.
-      ['POST', item, undefined, { 'x-http-method-override': 'DELETE' }],
+      ['POST', item, removal.body, removal.headers],
       ['DELETE', item],
       ['DELETE', collection],
       // Some servers require a window, and delete what it selects.

@@ -24,6 +24,7 @@ import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
+import { formOf } from './forms.ts';
 import { claiming } from './tenants.ts';
 
 const { fails, failsFull } = theme([...PAGES, ...REFUSALS]);
@@ -113,6 +114,18 @@ export const bypasses: readonly Fault[] = [
     'X-HTTP-Method-Override makes a POST a GET without authentication': answering(
       emptyPage,
       (_, { headers }) => headers['x-http-method-override'] === 'GET',
+    ),
+    'X-HTTP-Method makes a POST a GET without authentication': answering(
+      emptyPage,
+      (_, { headers }) => headers['x-http-method'] === 'GET',
+    ),
+    '_method in a form makes a POST a GET without authentication': answering(
+      emptyPage,
+      (_, request) => formOf(request).get('_method')?.[0] === 'GET',
+    ),
+    'an unknown method is served like GET and needs no token': answering(
+      emptyPage,
+      (_, { method }) => !/^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE)$/.test(method),
     ),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,

@@ -7,6 +7,7 @@ import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, eachText, isScreenings, middleware, queryOf, requests, withoutBody } from '../run/alter.ts';
 import { theme, type Fault } from './fault.ts';
+import { formOf } from './forms.ts';
 import { screening, withAdded } from './rows.ts';
 
 const { fails, failsFull } = theme();
@@ -99,6 +100,9 @@ export const readOnly: readonly Fault[] = [
     ),
     'X-HTTP-Method-Override makes a POST a DELETE': writable('POST', (held, _, request) => {
       if (request.headers['x-http-method-override'] === 'DELETE') held.delete(idOf(request) ?? '');
+    }),
+    '_method in a form makes a POST a DELETE': writable('POST', (held, _, request) => {
+      if (formOf(request).get('_method')?.[0] === 'DELETE') held.delete(idOf(request) ?? '');
     }),
     'DELETE of the collection deletes all screenings, with a 404': writable('DELETE', (held, _, { path }) => {
       if (path.endsWith('/screenings')) held.clear();

@@ -81,6 +81,17 @@ export const oddParameters = ({
   ],
 ];
 
+/** How frameworks let a POST have another method: a header, or a field of its form. */
+export const overriding = (method: string): Required<Pick<RequestOut, 'headers' | 'body'>> => ({
+  headers: {
+    'x-http-method-override': method,
+    'x-http-method': method,
+    'x-method-override': method,
+    'content-type': 'application/x-www-form-urlencoded',
+  },
+  body: `_method=${method}`,
+});
+
 /** A window of no width: the answer needs no data, so a server may send it before it authenticates the client. */
 export const EMPTY_WINDOW: PageQuery = { from: SOME_WINDOW.from, to: SOME_WINDOW.from };
 
