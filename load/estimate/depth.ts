@@ -36,11 +36,21 @@ interface Read {
   readonly emptyMs: readonly number[];
 }
 
-/** Read order of the pair at this depth; undefined without a pair. Alternates, as the second read has a warm cache. */
+/**
+ * Whether the other one of a pair is read first, as the second read has a warm cache. The order is a Thue–Morse sequence:
+ * if replicas answer in turn, each of them answers deep and first pages equally often.
+ */
+export function isReversed(pair: number): boolean {
+  let odd = 0;
+  for (let bits = pair; bits > 0; bits >>= 1) odd ^= bits & 1;
+  return odd === 1;
+}
+
+/** Read order of the pair at this depth; undefined without a pair. */
 export function pairedAt(depth: number): 'deep-first' | 'deep-last' | undefined {
   const step = depth < 120 ? 2 : 8;
   if (depth % step !== 1) return undefined;
-  return Math.floor(depth / step) % 2 === 0 ? 'deep-first' : 'deep-last';
+  return isReversed(Math.floor(depth / step)) ? 'deep-last' : 'deep-first';
 }
 
 export type Shape = 'flat' | 'grows-with-depth' | 'slow-on-long-windows' | 'slow-first-page';
@@ -49,6 +59,8 @@ export type DepthFinding = ReturnType<typeof depthShape>;
 
 /** Fewer pages do not show the effect of depth. */
 export const LEAST_PAGES = 12;
+/** Pages up to this share are not deep. The additional work of deep ones grows if it is this many times as much. */
+const [EARLY, GROWTH] = [0.33, 1.5];
 /** A safety limit: smaller differences are no finding. */
 const LEAST_MS = 4;
 /** Significance of the sign test: four of four pairs have it. A shape must show twice. */
@@ -58,10 +70,15 @@ const BINS = 20;
 const CAUSES = {
   offset: 'OFFSET, or another query that reads all rows before the page',
   or: 'the cursor as `t > … OR (t = … AND id > …)`, which is no index range: the database reads and discards the rows before the page, except near the end',
+  next: 'work for next pages only, the same at any depth, such as reading the state of a session',
   first: 'work for first pages only, such as a count of all rows of the window',
   rest: 'each page sorts or counts the rest of the window: ORDER BY an expression that is not in the index, such as the time as text',
   plan: "long windows use a plan that was cached for short ones (a prepared statement's generic plan; avoided by plan_cache_mode=force_custom_plan)",
 } as const;
+
+/** The Hodges–Lehmann estimate: the median of the means of two. Effects that half of the values have cancel. */
+const centre = (values: readonly number[]): number =>
+  median(values.flatMap((one, index) => values.slice(index).map((other) => (one + other) / 2)));
 
 export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   const shortest = median(windows.map(({ shortMs }) => shortMs)) || Infinity;
@@ -69,9 +86,9 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   type Pair = readonly [ms: number, otherMs: number];
   const work = (ms: number): number => Math.max(0.1, ms - emptyMs);
   const ratio = (pairs: readonly Pair[]): number =>
-    Math.exp(median(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
+    Math.exp(centre(pairs.map(([ms, other]) => Math.log(work(ms) / work(other)))));
   const seemsSlower = (pairs: readonly Pair[]): boolean =>
-    ratio(pairs) > DEPTH.factor && median(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
+    ratio(pairs) > DEPTH.factor && centre(pairs.map(([ms, other]) => ms - other)) > LEAST_MS;
   const slower = (pairs: readonly Pair[]): boolean =>
     seemsSlower(pairs) &&
     binomialAtMost(pairs.filter(([ms, other]) => ms <= other).length, pairs.length, 0.5) <= BY_CHANCE;
@@ -85,20 +102,25 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   const long = (settled: boolean): Pair[] =>
     windows.filter((pair) => pair.settled === settled).map(({ longMs, shortMs }) => [longMs, shortMs]);
   const [deep, all] = [between(DEPTH.deep, DEPTH.end), between(0, DEPTH.end)];
+  const grows = ratio(deep) - 1 > GROWTH * (ratio(between(0, EARLY)) - 1);
   const causes: readonly (readonly [found: boolean, Shape, cause: string])[] = [
-    [slower(deep), 'grows-with-depth', slower(between(DEPTH.end, 1)) ? CAUSES.offset : CAUSES.or],
+    [slower(deep) && grows, 'grows-with-depth', slower(between(DEPTH.end, 1)) ? CAUSES.offset : CAUSES.or],
     [slower(flipped(all)), 'slow-first-page', CAUSES.first],
-    [slower(long(false)), 'slow-on-long-windows', `${CAUSES.rest}; or ${CAUSES.plan}`],
-    [slower(long(true)), 'slow-on-long-windows', CAUSES.plan],
+    [
+      slower(long(true)),
+      'slow-on-long-windows',
+      slower(long(false)) ? `${CAUSES.rest}; or ${CAUSES.plan}` : CAUSES.plan,
+    ],
+    [slower(deep), 'flat', CAUSES.next],
   ];
   const [, shape = 'flat', likelyCause] = causes.find(([found]) => found) ?? [];
-  const compared = [deep, flipped(all), long(false), long(true)];
+  const compared = [deep, flipped(all), long(true)];
   const width = Math.ceil(pages.length / BINS);
   return {
     flat: shape === 'flat',
     shape,
     /** Whether pages seem slower, but vary so much that it may be chance. */
-    isOpen: shape === 'flat' && compared.some(seemsSlower),
+    isOpen: shape === 'flat' && !likelyCause && compared.some(seemsSlower),
     /** Implementation mistakes that produce this shape, for the report. */
     likelyCause,
     /** Median ratios of work (latency minus emptyMs) within pairs: deep to first page, long to short window. */

@@ -65,7 +65,7 @@ function reportDepth(pages: readonly DeepPage[]): void {
     return console.log(`${pages.length} pages are too few to compare depths: use a smaller -e PAGE_SIZE`);
   const { flat, shape, likelyCause, ratios } = depthShape({ pages, windows: [], emptyMs: [] });
   console.log(
-    `${shape}: of ${pages.length} pages deep ones cost ${ratios.deep.toFixed(2)} × first pages of windows that start there${flat ? '' : `; likely cause: ${likelyCause}`}`,
+    `${shape}: of ${pages.length} pages deep ones cost ${ratios.deep.toFixed(2)} × first pages of windows that start there${likelyCause ? `; likely cause: ${likelyCause}` : ''}`,
   );
   check(flat, { 'deep pages cost as much as first pages at their position': (is) => is });
 }

@@ -1,5 +1,11 @@
 /** paging: the cost of a page by depth, page size and window, and the mistake that would explain it. */
-import { type DepthFinding, depthShape, LEAST_PAGES, type WindowPair } from '../estimate/depth.ts';
+import {
+  type DepthFinding,
+  depthShape,
+  isReversed,
+  LEAST_PAGES,
+  type WindowPair,
+} from '../estimate/depth.ts';
 import { linesOf, median, sum } from '../estimate/numbers.ts';
 import type { Walk } from '../k6/lib/config.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
@@ -90,7 +96,7 @@ export async function measureDepth(
     }));
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
     // Each in turn is the first to be read.
-    const inTurn = <Of>(pair: Of[], index: number): Of[] => (index % 2 === 0 ? pair : pair.reverse());
+    const inTurn = <Of>(pair: Of[], index: number): Of[] => (isReversed(index) ? pair.reverse() : pair);
     const seen = await read(short(count).flatMap((one, index) => inTurn([one, { ...one, to }], index)));
     const seenIn = (walk: number): PageRecord | undefined => seen.find((one) => one.walk === walk);
     return Array.from({ length: count }).flatMap((_, index) => {

@@ -36,6 +36,7 @@ const QUERIES: Readonly<Record<string, readonly [Shape, (work: PageWork) => numb
   ],
   'count-first': ['slow-first-page', ({ rowsLeft, resumed }) => (resumed ? 0 : rowsLeft)],
   'a third more work for next pages': ['flat', ({ resumed }) => (resumed ? 40_000 : 30_000)],
+  'the same additional work for each next page': ['flat', ({ resumed }) => (resumed ? 12_000 : 0)],
 };
 const RIGHT = ['flat', () => 0] as const;
 
@@ -54,6 +55,7 @@ const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
   'a cache of what was just read': (_part, _request, again) => (again ? 0.25 : 1),
   'a noisy neighbour': (_part, request) => (Math.floor(request / 23) % 3 === 1 ? 6 : 1),
   'caches that warm': (_part, request) => 1 + 8 * Math.exp(-request / 60),
+  'a fast and a slow replica in turn': (_part, request) => (request % 2 === 0 ? 1 : 8),
   'latencies that vary much': (_part, request) => 0.3 + exponential(randomSource(request), 3),
 };
 
