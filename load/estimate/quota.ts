@@ -46,8 +46,8 @@ const IRREGULAR = 0.3;
 const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED, ATTEMPTS] = [5, 10, 30, 4];
 /** Precision of simulations: phases of windows, and arrivals. */
 const [PHASES, ARRIVALS] = [Array.from({ length: 12 }, (_, index) => index / 12), 20_000];
-/** Bans of one length vary less than this, as a share. */
-const SAME_BAN = 0.15;
+/** Bans of one length vary less than this, as a share; standard deviations by which a ban exceeds the rest of a window. */
+const [SAME_BAN, DEVIATIONS] = [0.15, 3];
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
@@ -225,14 +225,26 @@ interface Confirmed {
   readonly banSeconds?: number | undefined;
 }
 
+/** The seconds of the series of rejections; a run that begins with a rejection shows only the rest of the first. */
+const waitsOf = (sent: readonly Decision[]): number[] =>
+  releasesOf(sent)
+    .slice(sent[0]?.ok === false ? 1 : 0)
+    .map(({ waitedMs }) => waitedMs / 1000);
+
 /** The length of the bans in an overload run; undefined unless there were several of the same length. */
 function banOf(sent: readonly Decision[]): number | undefined {
-  const waits = releasesOf(sent)
-    // A run that begins with a rejection shows only the rest of a ban.
-    .slice(sent[0]?.ok === false ? 1 : 0)
-    .map(({ waitedMs }) => waitedMs);
+  const waits = waitsOf(sent);
   const longest = largest(waits, 0);
-  return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest / 1000 : undefined;
+  return waits.length > 1 && smallest(waits) > (1 - SAME_BAN) * longest ? longest : undefined;
+}
+
+/** Whether the waits of a run are bans: at a lower rate, a window is used up later, so that its rest is shorter. */
+function areBans(banSeconds: number, quota: Quota, offered: number, run: readonly Sample[]): boolean {
+  const { limit = NaN, windowSeconds = NaN } = quota;
+  const restSeconds = windowSeconds - limit / offered;
+  const waits = waitsOf(decisionsOf(run));
+  const isDecided = banSeconds - restSeconds > (DEVIATIONS * Math.sqrt(limit)) / offered;
+  return isDecided && sum(waits) / waits.length > (restSeconds + banSeconds) / 2;
 }
 
 /**
@@ -343,6 +355,8 @@ export async function confirmQuota(
     // Late answers: the target is slower than its quota.
     const admitted = run.filter((one) => !isRejected(one));
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
+    if (share > 1 && banSeconds !== undefined && areBans(banSeconds, quota, offered, run))
+      return { banSeconds };
     let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
     if (share > 1) {
       // Something is rejected; how much, is known only with windows. At least the quota is admitted, also not from rest.

@@ -312,7 +312,7 @@ const CLASSES = {
 
 const QUOTAS = [[600, 60], [3000, 60], [100, 10], [60, 1], [300, 30], [20, 1], [1800, 3600]] as const; // prettier-ignore
 /** Limit, window and length of the ban in seconds. */
-const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20]] as const; // prettier-ignore
+const BANS = [[100, 10, 30], [200, 10, 30], [60, 5, 20], [100, 10, 10]] as const; // prettier-ignore
 
 const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooServer => {
   const { name, behaviour, settings } = drawn;
