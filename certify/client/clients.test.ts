@@ -72,6 +72,14 @@ const RIGHT: Readonly<Record<string, Habits>> = {
   // judge-requests.test.ts tries other waits before retries.
   'as it is': {},
   'asks HEAD first': { headFirst: true },
+  'spells the scheme in lower case (RFC 9110, 11.1)': {
+    sends: ({ headers: { authorization, ...headers }, ...sent }) => ({
+      ...sent,
+      headers: authorization
+        ? { ...headers, authorization: authorization.replace('Bearer', 'bearer') }
+        : headers,
+    }),
+  },
   'the Link header leads on': { onward: linked(linkNext) },
   'two retries, then it gives up': { retries: { 500: 2, 429: 2, 0: 0 } },
   'renews its token long before exp': { marginSeconds: 1800 },

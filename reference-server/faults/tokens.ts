@@ -41,7 +41,7 @@ const shifted = (seconds: number): ServerOptions =>
 export const opaqueTokens = middleware(() => {
   const real = new Map<string, string>();
   return async (request, next) => {
-    const shown = /^Bearer (.*)$/.exec(authorizationOf(request))?.[1];
+    const shown = /^bearer +(.*)$/i.exec(authorizationOf(request))?.[1];
     const authorization = `Bearer ${real.get(shown ?? '') ?? 'unknown'}`;
     const answer = await next(
       isScreenings(request) && shown
