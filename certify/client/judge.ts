@@ -234,7 +234,15 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
     ({ channel, request: { body, headers } }) =>
       channel === 'pages' && holds(`${body.toString()} ${Object.values(headers).join(' ')}`),
   );
+  const tokenInUrl = requests.filter(({ request }) => tokens.some((token) => request.path.includes(token)));
   return [
+    ...unless(
+      tokenInUrl.length === 0,
+      'no token in a URL',
+      'an access token in one',
+      tokenInUrl.slice(0, 1),
+      'SHOULD',
+    ),
     ...unless(inUrl.length === 0, 'no secret in a URL', 'the client_secret in one', inUrl.slice(0, 1)),
     ...unless(
       toApi.length === 0,

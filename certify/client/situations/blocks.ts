@@ -72,10 +72,10 @@ const AT_EDGES = [
   screening(900_005n, '2026-04-01T00:10:00Z'),
 ];
 
-/** Neighbours one nanosecond or one microsecond apart, with different offsets. */
+/** Neighbours a nanosecond apart, the last of each page of ten too, with different offsets. */
 export function fractional(): Screening[] {
   const neighbours = Array.from({ length: 30 }, (_, index) => {
-    const time = instant(at(600 * Math.floor(index / 10), index % 2 ? 9 : 6, 1 + (index % 10)));
+    const time = instant(at(600 * Math.floor(index / 10), index % 10 === 9 ? 6 : 9, 1 + (index % 10)));
     return screening(BigInt(500 - index), spelt(time, OFFSETS_MINUTES[index % OFFSETS_MINUTES.length]));
   });
   return [...neighbours, ...AT_EDGES];

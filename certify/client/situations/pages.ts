@@ -1,5 +1,5 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
-import { both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
+import { answers, both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
@@ -99,6 +99,7 @@ export const pagesSituations = situationsOf('4.2', {
       'deduplication: the key is the id and not the testTime',
     ],
     stage: () => ({ ...usual(), screenings: fractional(), window: FRACTIONAL_WINDOW }),
+    judge: followFindings,
   },
   'summer-time-ends': {
     title:
@@ -136,6 +137,12 @@ export const pagesSituations = situationsOf('4.2', {
     title: 'unknown members in a screening, a page, its links and a token response are tolerated',
     lookAt: ['the JSON mapping: unknown members are ignored, not an error (section 9, rule 3)'],
     stage: () => usual(withUnknownFields),
+  },
+  'json-spelt-differently': {
+    title:
+      'JSON is parsed as JSON: white space, the order of members and escapes (`\\/`, `\\u0026`) change nothing',
+    lookAt: ['how JSON is read: by a parser, not by regular expressions or the place in the text'],
+    stage: () => usual(speltDifferently),
   },
   'link-header-among-others': {
     level: 'SHOULD',
@@ -176,6 +183,22 @@ const withUnknownFields = both(
     page.further = `,"total":null,"meta":{"took":[1,2,3]}`;
   }),
   tokenBody((body) => ({ ...body, issued_by: { node: 3 }, not_before: null })),
+);
+
+const ESCAPES: Readonly<Record<string, string>> = { '/': '\\/', '&': '\\u0026' };
+
+/** Indents, puts links and testTime first, and escapes as PHP and Go do. */
+const speltDifferently = answers(
+  (answer) => {
+    const reordered = String(answer.body)
+      .replace(/^\{("items":.*),("links":\{[^{}]*\})\}$/s, '{$2,$1}')
+      .replace(/\{("id":\d+,"tenantId":"[^"]*"),("testTime":"[^"]*")/g, '{$2,$1');
+    const body = reordered.replace(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g, (piece) =>
+      piece.startsWith('"') ? piece.replace(/[/&]/g, (octet) => ESCAPES[octet]!) : `\n  ${piece} `,
+    );
+    return { ...answer, body };
+  },
+  ({ status, body }) => status === 200 && typeof body === 'string',
 );
 
 const furtherLinks = onPages((answer) => ({

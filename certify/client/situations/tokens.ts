@@ -67,9 +67,9 @@ export const tokenSituations = situationsOf('5.6', {
   },
   '401-once': {
     level: 'SHOULD',
-    title: 'on a 401 a new token is minted, the request is retried with it, and the walk continues',
+    title: 'on each 401 a new token is minted, the request is retried with it, and the walk continues',
     lookAt: LOOK_AT_401,
-    stage: () => usual(revokedAtPage(2)),
+    stage: () => usual(revokedAtPages(2, 4)),
     met: answered(401),
     judge: ({ requests }) => {
       const refused = pageRequests(requests).filter(({ status }) => status === 401);
@@ -148,13 +148,23 @@ const firstTokenLives = (seconds: number): ServerOptions =>
     }),
   );
 
-/** Rejects, from that page on, the token that was used there. */
-const revokedAtPage = (wanted: number): ServerOptions =>
+/** Rejects, from each of these pages on, the token that was used there; not while a rejected request is still retried. */
+const revokedAtPages = (...wanted: readonly number[]): ServerOptions =>
   pageStep(() => {
-    let revoked: string | undefined;
+    const left = [...wanted];
+    const revoked = new Set<string | undefined>();
+    const refused = new Set<number>();
     return ({ page }, request, next) => {
       const bearer = request.headers['authorization'];
-      if (page >= wanted) revoked ??= bearer;
-      return bearer === revoked ? refusal('401 unauthenticated') : next(request);
+      if (page >= (left[0] ?? Infinity) && refused.size === 0) {
+        left.shift();
+        revoked.add(bearer);
+      }
+      if (revoked.has(bearer)) {
+        refused.add(page);
+        return refusal('401 unauthenticated');
+      }
+      refused.delete(page);
+      return next(request);
     };
   });

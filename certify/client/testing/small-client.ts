@@ -17,6 +17,7 @@ export interface PageSeen {
   readonly items: readonly Json[];
   readonly next: string | undefined;
   readonly link: string | null;
+  readonly text: string;
 }
 
 export interface Habits {
@@ -26,7 +27,8 @@ export interface Habits {
   /** Retries by status, in addition to RETRIES; 0 is a broken connection, 500 any 5xx. */
   readonly retries?: Readonly<Record<number, number>>;
   readonly retriesOfCredentials?: number;
-  readonly remintsOn401?: boolean;
+  /** The most tokens minted after a 401; Infinity if absent. */
+  readonly remintsOn401?: number;
   readonly waitsFor429?: 'Retry-After' | 'seconds only' | 'backoff';
   /** The wait before the n-th retry in milliseconds, counted from 0. */
   readonly backoffMs?: (retry: number) => number;
@@ -67,6 +69,7 @@ export function smallClient(habits: Habits): Client {
     let stderr = '';
     let token = '';
     let renewAtMs = 0;
+    let remintsLeft = habits.remintsOn401 ?? Infinity;
 
     const take = (item: Json, eventId?: string): void => {
       const id = integerOf(member(item, 'id'))!;
@@ -159,7 +162,7 @@ export function smallClient(habits: Habits): Client {
         if (status === 200) return read(url, text, headers.get('link'));
         const retry = again(status);
         if (retry === undefined) throw new GaveUp(`${status} for a page`);
-        if (status === 401 && habits.remintsOn401 !== false) renewAtMs = 0;
+        if (status === 401 && remintsLeft-- > 0) renewAtMs = 0;
         if (status === 429) await clock.sleep(waitOf(headers.get('retry-after'), retry), signal);
         if (status >= 500) await clock.sleep((habits.backoffMs ?? backoff)(retry), signal);
       }
@@ -171,7 +174,7 @@ export function smallClient(habits: Habits): Client {
       const json = parseJson(text) ?? parseJson(cut)!;
       const next = member(member(json, 'links'), 'next');
       const items = member(json, 'items') as readonly Json[];
-      return { url, items, link, next: typeof next === 'string' ? next : undefined };
+      return { url, items, link, text, next: typeof next === 'string' ? next : undefined };
     };
 
     const walk = async (window: { readonly from?: string; readonly to?: string } = {}): Promise<void> => {
