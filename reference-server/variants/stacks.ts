@@ -114,6 +114,12 @@ export const stacks: Groups = {
     'credentials outside of printable ASCII are invalid_request': refusing('400 invalid_request', (form) =>
       ['client_id', 'client_secret'].some((name) => /[^ -~]/.test(form.get(name)?.join('') ?? '')),
     ),
+    // Like @node-oauth/oauth2-server.
+    'a grant_type that is neither a name nor an absolute URI is invalid_request': refusing(
+      '400 invalid_request',
+      (form) =>
+        form.get('grant_type')?.some((text) => !/^([\w.-]*$|[a-z][a-z0-9+.-]+:)/i.test(text)) ?? false,
+    ),
     'credentials of another shape than those that are issued are invalid_request': refusing(
       '400 invalid_request',
       (form) => {
