@@ -144,12 +144,12 @@ grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_typ
     breaks: '7.1-body',
   },
   'a scope or a client is granted what it must not have': {
-    why: 'An unknown scope, an unknown grant or a client without the right gets a token, or a token with too much in it. The requested scope is copied into the token, flags of the client are not read.',
+    why: 'An unknown scope, an unknown grant or a client without the right gets a token, or a token with too much in it. The requested scope is copied into the token, an unknown one is dropped and nothing is left (oidc-provider), flags of the client are not read.',
     fix: 'Intersect what is requested with what the client has; an empty result is a refusal.',
     right: `const granted = requested.filter((scope) => client.scopes.includes(scope));
 if (granted.length === 0) throw invalidScope(); // and before that: if (!client.grants.includes(grant)) throw unauthorizedClient()`,
     breaks:
-      '2.1-scope 7.1-scope-subset 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client 7.1-invalid_scope',
+      '2.1-scope 7.1-scope-subset 7.1-invalid_scope 2.2-scope 7.1-invalid_grant 7.1-unauthorized_client',
     when: /^answered 200|^got: scope: "/m,
   },
   'unknown parameters are refused': {

@@ -111,7 +111,7 @@ tenant not onboarded: 404 not_found`,
     when: /^answered [45]/m,
   },
   'what is no integer is read as one': {
-    why: 'pageSize or from_id with letters, exponents or blanks is read up to there, or ignored, in place of 400 invalid_request. parseInt reads as far as it can, Number of JavaScript and read of Haskell take 0x10, optional binding yields null on a failed conversion.',
+    why: 'pageSize or from_id with letters, exponents or blanks is read up to there, or ignored, in place of 400 invalid_request. parseInt reads as far as it can, Number of JavaScript (and Fastify, which coerces with it), Integer and Long parameters of Spring, and read of Haskell take 0x10, optional binding yields null on a failed conversion.',
     fix: 'Match the whole value before converting.',
     right: `if (!/^-?\\d+$/.test(value)) throw invalidRequest(name);`,
     breaks: '7.2-invalid_request',
@@ -132,10 +132,12 @@ tenant not onboarded: 404 not_found`,
     when: /^answered 2/m,
   },
   'odd input makes the server fail': {
-    why: 'A request that should be refused, or served, is answered 5xx or by a broken connection. A value that the parser lets through breaks further in: NUL in PostgreSQL text, integers beyond 64 bits, years that a date type has not, undecodable percent signs, a header that is no UTF-8 (Twisted and Bottle decode it, Doorkeeper looks it up).',
+    why: 'A request that should be refused, or served, is answered 5xx or by a broken connection. A value that the parser lets through breaks further in: NUL in PostgreSQL text, integers beyond 64 bits, years that a date type has not, undecodable percent signs, a header that is no UTF-8 (Twisted and Bottle decode it, Doorkeeper looks it up). Or the error handler itself fails: with Accept: text/html Spring cannot write the object that an @ExceptionHandler returns.',
     fix: 'Validate at the edge, and turn what still throws on bad input into a 400.',
-    right: `from_id: BigInt within 64 bits, else 400 · text with \\u0000: 400 · decodeURIComponent in try/catch: 400`,
+    right: `from_id: BigInt within 64 bits, else 400 · text with \\u0000: 400 · decodeURIComponent in try/catch: 400
+Spring: ResponseEntity.badRequest().contentType(APPLICATION_JSON).body(error)`,
     breaks: '7.2-no-unprovoked-5xx 4.2-success',
+    when: /^answered 5(?!03)|^got: /m,
   },
   'valid requests fail now and then': {
     why: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk. One bad instance behind the balancer, timeouts of a pool, keep-alive times shorter than the balancer’s.',
