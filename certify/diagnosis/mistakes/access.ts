@@ -109,7 +109,7 @@ export const tokenEndpoint = {
     breaks: '4.1-no-store 4.1-content-type 7.1-invalid_client-challenge',
   },
   'client_id, secret, grant or scope are compared leniently': {
-    why: 'A wrong value is accepted because it is like the right one: other case, a prefix, blanks around it; or it is not compared at all. Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters (TrimStrings of Laravel).',
+    why: 'A wrong value is accepted because it is like the right one: other case, a prefix, blanks around it; or it is not compared at all. Collations of the database that ignore case (MySQL, SQL Server) or trailing blanks, truncated columns or hashes (bcrypt beyond 72 bytes), trimming input filters (TrimStrings of Laravel, get_argument of Tornado).',
     fix: 'Compare exactly, byte by byte; secrets in constant time against a hash of the whole.',
     right: `crypto.timingSafeEqual(sha256(given), sha256(stored)) · MySQL: WHERE client_id = BINARY ?`,
     breaks:
@@ -129,7 +129,7 @@ export const tokenEndpoint = {
     breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only 4.1-success',
   },
   'a refusal of the token endpoint has another status or error': {
-    why: 'The error is not the one of RFC 6749, 5.2 for its cause, or comes with another status. Errors are mapped in one catch-all, or a gateway answers before the endpoint.',
+    why: 'The error is not the one of RFC 6749, 5.2 for its cause, or comes with another status. Errors are mapped in one catch-all, a library has other statuses (go-oauth2: 401), or a gateway answers before the endpoint.',
     fix: 'Follow the table: invalid_client is 401, all others are 400.',
     right: `secret wrong, client unknown: 401 invalid_client · grant not allowed: 400 unauthorized_client
 grant unusable: 400 invalid_grant · other grant_type: 400 unsupported_grant_type · scope not granted: 400 invalid_scope`,

@@ -143,7 +143,7 @@ SQL: to_char(test_time, 'YYYY-MM-DD"T"HH24:MI:SS.USTZH:TZM'), or ALTER TABLE scr
     breaks: '4.2-offsets 4.2-window',
   },
   'a valid window is refused': {
-    why: 'A request that is valid is not answered 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case, after an id of 64 bits; or an empty result becomes 204, 206 or 404. Extra rules of a validator or a gateway, a parser with a fixed pattern, or a framework that takes emptiness for absence.',
+    why: 'A request that is valid is not answered 200 with items: no width, very wide, far away, in the future, with many or few fraction digits, in lower case, after an id of 64 bits; or an empty result becomes 204, 206 or 404. Extra rules of a validator or a gateway, a parser with a fixed pattern, a conversion into a time zone in which the year 1 begins in the year 0 (Django REST framework), or a framework that takes emptiness for absence.',
     fix: 'Refuse only to < from and what is not RFC 3339; answer an empty window with 200 and items: [].',
     right: `{"items": [], "links": {}}   -- for from = to, for the year 3000, and for a window of decades`,
     breaks: '4.2-success 4.2-r1-zero-width 4.2-lowercase 4.2-fractions 4.2-from_id',

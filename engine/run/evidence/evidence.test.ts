@@ -40,7 +40,7 @@ test('shows an answer whole, or truncated with an ellipsis', () => {
     expect(shownOf('x'.repeat(length))).toBe(`200 ${'x'.repeat(600)}…`);
 });
 
-test('shows type and body of a token request without the secret', () => {
+test('shows type and body of a token request without the secret, and blanks at the ends of its values', () => {
   const sentBy = (more: Partial<RequestOut>): string =>
     failureIn(exchangeOf('', { channel: 'token', method: 'POST', ...more })).request;
   const form = [
@@ -49,6 +49,10 @@ test('shows type and body of a token request without the secret', () => {
   ] as const;
   expect(sentBy({ headers: { 'content-type': 'application/x-www-form-urlencoded' }, form })).toBe(
     'POST http://127.0.0.1/ with application/x-www-form-urlencoded: client_id=a&client_secret=…',
+  );
+  const withBlanks = form.map(([name, value]): [string, string] => [name, `${value} \n`]);
+  expect(sentBy({ headers: { 'content-type': 'application/x-www-form-urlencoded' }, form: withBlanks })).toBe(
+    'POST http://127.0.0.1/ with application/x-www-form-urlencoded: client_id=a%20%0A&client_secret=…%20%0A',
   );
   const body = JSON.stringify(Object.fromEntries(form));
   const sent = sentBy({ headers: { 'content-type': 'application/json' }, body });

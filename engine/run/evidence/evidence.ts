@@ -99,7 +99,10 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
       : request.channel === 'rest' && request.authorization.kind === 'none'
         ? ', no Authorization'
         : '';
-  const form = request.form?.map(([name, value]) => `${name}=${name === 'client_secret' ? '…' : value}`);
+  const form = request.form?.map(
+    ([name, value]) =>
+      `${name}=${visible(name === 'client_secret' ? value.replace(/\S(.*\S)?/s, '…') : value)}`,
+  );
   const body = form?.join('&') ?? (request.body === undefined ? undefined : cut(redact(request.body)));
   const sent = body === undefined ? '' : ` with ${request.headers['content-type'] ?? 'no type'}: ${body}`;
   const more = [
@@ -113,6 +116,10 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
   ];
   return `${request.method} ${request.url}${sent}${as}${more.join('')}`;
 }
+
+/** Percent-encodes what a report does not show: blanks at the ends, and control characters. */
+const visible = (value: string): string =>
+  value.replace(/^\s+|\s+$|\p{Cc}/gu, (hidden) => encodeURIComponent(hidden));
 
 const cut = (text: string): string => (text.length > BODY_EXCERPT ? `${text.slice(0, BODY_EXCERPT)}…` : text);
 
