@@ -323,7 +323,7 @@ export async function confirmQuota(
     const headers = `; RateLimit headers declare ${declared} requests, and a reset after at least ${atLeast} s`;
     const why = seen.every(isRejected)
       ? 'every request was rejected with 429: repeat it once the limit has reset'
-      : `the window is longer than the run (${quota.releases} resets)`;
+      : `the window is longer than the run (${quota.releases} resets)${quota.releases === 0 ? ', or rejected requests count too' : ''}`;
     return { figure: figureOf(`${why}${declared === undefined ? '' : headers}`) };
   }
   const pauseSeconds = Math.min(QUOTA.longestPauseSeconds, longestWait(seen));
