@@ -10,8 +10,8 @@ import { LIVE } from '../../reference-server/variants/live.ts';
 import { certify } from '../certify.ts';
 
 const MODES = ['full', 'bare'] as const;
-/** In the quick tier each runs in one mode at one seed of six, and in the other mode at another one. */
-const TURNS = 6;
+/** In the quick tier each runs in one mode at one seed of twelve, and in the other mode at another one. */
+const TURNS = 12;
 /** Cases of each law; the laws themselves are the same in both tiers. */
 const runsOf = (tier: { tag?: string }): number => (tier === FULL ? 4 : 2);
 /** Leaves more than a second for replicas, which lag by 0.3 s in these variants. */

@@ -351,7 +351,13 @@ export const refusalOr200 =
   (...refused: Parameters<typeof refusal>) =>
   (kit: Kit): Case => {
     const { alter, judge } = refusal(...refused)(kit);
-    return { alter, judge: (exchange) => (exchange.status === 200 ? undefined : judge(exchange)) };
+    return {
+      alter,
+      judge: (exchange) => {
+        const mismatch = exchange.status === 200 ? undefined : judge(exchange);
+        return mismatch && { ...mismatch, expected: `200 or ${mismatch.expected}` };
+      },
+    };
   };
 
 export const refusals =
