@@ -12,6 +12,8 @@ export const DEPTH = {
   /** Pages after this share of a traversal show the cost of depth; after `end`, whether the planner switched plans. */
   deep: 0.66,
   end: 0.96,
+  /** The additional work of deep pages grows if it is this many times that of the pages before half of their depth. */
+  growth: 1.5,
 };
 
 /** A page of one traversal; `firstMs`: the first page of a window that begins there, read right before or after it. */
@@ -59,8 +61,6 @@ export type DepthFinding = ReturnType<typeof depthShape>;
 
 /** Fewer pages do not show the effect of depth. */
 export const LEAST_PAGES = 12;
-/** Pages up to this share are not deep. The additional work of deep ones grows if it is this many times as much. */
-const [EARLY, GROWTH] = [0.33, 1.5];
 /** A safety limit: smaller differences are no finding. */
 const LEAST_MS = 4;
 /** Significance of the sign test: four of four pairs have it. A shape must show twice. */
@@ -102,7 +102,7 @@ export function depthShape({ pages, windows, emptyMs: empty }: Read) {
   const long = (settled: boolean): Pair[] =>
     windows.filter((pair) => pair.settled === settled).map(({ longMs, shortMs }) => [longMs, shortMs]);
   const [deep, all] = [between(DEPTH.deep, DEPTH.end), between(0, DEPTH.end)];
-  const grows = ratio(deep) - 1 > GROWTH * (ratio(between(0, EARLY)) - 1);
+  const grows = ratio(deep) - 1 > DEPTH.growth * (ratio(between(0, DEPTH.deep / 2)) - 1);
   const causes: readonly (readonly [found: boolean, Shape, cause: string])[] = [
     [slower(deep) && grows, 'grows-with-depth', slower(between(DEPTH.end, 1)) ? CAUSES.offset : CAUSES.or],
     [slower(flipped(all)), 'slow-first-page', CAUSES.first],

@@ -37,6 +37,8 @@ export const QUOTA = {
   beyond: 1.5,
   /** Longest pause before a step, in which the limiter resets. */
   longestPauseSeconds: 45,
+  /** Standard deviations by which a ban exceeds the rest of a window. */
+  banDeviations: 3,
 };
 /** Rate of the prediction run below the quota, and the share of requests that may deviate from the prediction. */
 const [BELOW, UNPREDICTED] = [0.95, 0.02];
@@ -46,8 +48,8 @@ const IRREGULAR = 0.3;
 const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED, ATTEMPTS] = [5, 10, 30, 4];
 /** Precision of simulations: phases of windows, and arrivals. */
 const [PHASES, ARRIVALS] = [Array.from({ length: 12 }, (_, index) => index / 12), 20_000];
-/** Bans of one length vary less than this, as a share; standard deviations by which a ban exceeds the rest of a window. */
-const [SAME_BAN, DEVIATIONS] = [0.15, 3];
+/** Bans of one length vary less than this, as a share. */
+const SAME_BAN = 0.15;
 
 /** A refill or reset, which lies between the last rejection and the next admission. */
 export interface Release {
@@ -243,7 +245,7 @@ function areBans(banSeconds: number, quota: Quota, offered: number, run: readonl
   const { limit = NaN, windowSeconds = NaN } = quota;
   const restSeconds = windowSeconds - limit / offered;
   const waits = waitsOf(decisionsOf(run));
-  const isDecided = banSeconds - restSeconds > (DEVIATIONS * Math.sqrt(limit)) / offered;
+  const isDecided = banSeconds - restSeconds > (QUOTA.banDeviations * Math.sqrt(limit)) / offered;
   return isDecided && sum(waits) / waits.length > (restSeconds + banSeconds) / 2;
 }
 

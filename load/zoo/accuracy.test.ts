@@ -77,6 +77,7 @@ const ROWS = [
     factor: [0.5, 'depths', 25],
     deep: [2, 'depths', 1],
     end: [0.5, 'depths', 1],
+    growth: [0.5, 'depths', 27],
   }),
   ...witnesses(PROBE, {
     growth: [2, 'more-limiters', 2],
@@ -102,6 +103,7 @@ const ROWS = [
     raises: [0.5, 'refusals', 2],
     beyond: [2, 'feedback', 1],
     longestPauseSeconds: [0.5, 'quotas', 6],
+    banDeviations: [2, 'feedback', 7],
   }),
   ...witnesses(SEARCH, {
     overload: [2, 'sharing', 0],
