@@ -63,7 +63,7 @@ export const readOnly: readonly Fault[] = [
   ...failsFull({ '1-read-only': /no screening that was not there before/ })({
     'POST stores a screening': writable(
       'POST',
-      (held, one) => !Array.isArray(one) && store(held, one as Posted),
+      (held, one) => one !== undefined && !Array.isArray(one) && store(held, one as Posted),
     ),
     'POST stores a screening that has all members': writable(
       'POST',
