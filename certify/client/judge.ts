@@ -227,36 +227,28 @@ const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
 
 function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   const { redact } = createRedactor([given.clientSecret]);
-  const holds = (text: string): boolean => redact(text).includes(REDACTED);
+  const hasSecret = (text: string): boolean => redact(text).includes(REDACTED);
+  const hasToken = (text: string): boolean => tokens.some((token) => text.includes(token));
   const outputs = { 'standard output': ended.stdout ?? '', 'standard error': ended.stderr };
-  const inUrl = requests.filter(({ request }) => holds(request.path));
+  const inUrl = (isIn: typeof hasToken) => requests.filter(({ request }) => isIn(request.path)).slice(0, 1);
+  const [secretInUrl, tokenInUrl] = [inUrl(hasSecret), inUrl(hasToken)];
   const toApi = requests.filter(
     ({ channel, request: { body, headers } }) =>
-      channel === 'pages' && holds(`${body.toString()} ${Object.values(headers).join(' ')}`),
+      channel === 'pages' && hasSecret(`${body.toString()} ${Object.values(headers).join(' ')}`),
   );
-  const tokenInUrl = requests.filter(({ request }) => tokens.some((token) => request.path.includes(token)));
   return [
-    ...unless(
-      tokenInUrl.length === 0,
-      'no token in a URL',
-      'an access token in one',
-      tokenInUrl.slice(0, 1),
-      'SHOULD',
-    ),
-    ...unless(inUrl.length === 0, 'no secret in a URL', 'the client_secret in one', inUrl.slice(0, 1)),
+    ...unless(tokenInUrl.length === 0, 'no token in a URL', 'an access token in one', tokenInUrl, 'SHOULD'),
+    ...unless(secretInUrl.length === 0, 'no secret in a URL', 'the client_secret in one', secretInUrl),
     ...unless(
       toApi.length === 0,
       'the secret to stay with the token endpoint',
       'it in a request for a page',
       toApi.slice(0, 1),
     ),
-    ...Object.entries(outputs).flatMap(([where, text]) => {
-      const hasToken = tokens.some((token) => text.includes(token));
-      return [
-        ...unless(!holds(text), `no secret on ${where}`, 'the client_secret there'),
-        ...unless(!hasToken, `no token on ${where}`, 'an access token there', [], 'SHOULD'),
-      ];
-    }),
+    ...Object.entries(outputs).flatMap(([where, text]) => [
+      ...unless(!hasSecret(text), `no secret on ${where}`, 'the client_secret there'),
+      ...unless(!hasToken(text), `no token on ${where}`, 'an access token there', [], 'SHOULD'),
+    ]),
   ];
 }
 

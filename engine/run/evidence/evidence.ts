@@ -101,7 +101,7 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
         : '';
   const form = request.form?.map(
     ([name, value]) =>
-      `${name}=${visible(name === 'client_secret' ? value.replace(/\S(.*\S)?/s, '…') : value)}`,
+      `${name}=${legible(name === 'client_secret' ? value.replace(/\S(.*\S)?/s, '…') : value)}`,
   );
   const body = form?.join('&') ?? (request.body === undefined ? undefined : cut(redact(request.body)));
   const sent = body === undefined ? '' : ` with ${request.headers['content-type'] ?? 'no type'}: ${body}`;
@@ -118,7 +118,7 @@ function requestLine(request: RequestOut, { target, redact }: Wording): string {
 }
 
 /** Percent-encodes what a report does not show: blanks at the ends, and control characters. */
-const visible = (value: string): string =>
+const legible = (value: string): string =>
   value.replace(/^\s+|\s+$|\p{Cc}/gu, (hidden) => encodeURIComponent(hidden));
 
 const cut = (text: string): string => (text.length > BODY_EXCERPT ? `${text.slice(0, BODY_EXCERPT)}…` : text);
