@@ -76,7 +76,7 @@ const altered = (
   withAuthorization('5-tampered', ({ text }) => bearerOf(alter(...partsOf(text)), label));
 
 const forged = withAuthorization('5-forged', async ({ text }) =>
-  forgedBearer(await forge(text), 'Bearer (token signed with another key, ES256, named by jwk)'),
+  forgedBearer(await forge(text), 'Bearer (token signed with another key, named by jwk)'),
 );
 
 const inQuery = (kit: Kit): Case => ({

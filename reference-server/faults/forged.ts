@@ -1,9 +1,9 @@
 /** Section 5: whose signatures are accepted, and how long a token stays valid. */
-import { X509Certificate, type KeyObject } from 'node:crypto';
-import { importJWK, jwtVerify, type CryptoKey, type JWK } from 'jose';
+import { generateKeyPairSync, X509Certificate, type KeyObject } from 'node:crypto';
+import { importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
-import { answers, both, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
-import type { ServiceRequest } from '../http/http.ts';
+import { answers, both, intercepting, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
+import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import { fieldOf } from './forms.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -14,20 +14,56 @@ const { fails, failsLater } = theme([...REFUSALS, '4.2-success']);
 
 type Key = CryptoKey | KeyObject | Uint8Array | undefined;
 
-/** Also accepts a token that verifies with a key taken from its own header. */
+interface Issued {
+  readonly alg: string;
+  readonly typ?: string;
+  readonly kid?: string;
+}
+
+/** Also accepts a token like the issuer's that verifies with a key taken from its own header. */
 const trusting = (
   keyOf: (header: TokenHeader, claims: Partial<TokenClaims>) => Promise<Key> | Key,
+  { alg, typ }: Issued = { alg: 'ES256' },
 ): ServerOptions =>
   verifying(() => async (token, nowSeconds, real) => {
     const known = await real(token, nowSeconds);
     if (known) return known;
     try {
       const key = await keyOf(headerOf(token), payloadOf(token) ?? {});
-      return key && ((await jwtVerify(token, key)).payload as unknown as TokenClaims);
+      const options = { algorithms: [alg], ...(typ ? { typ } : {}) };
+      return key && ((await jwtVerify(token, key, options)).payload as unknown as TokenClaims);
     } catch {
       return undefined;
     }
   });
+
+let generated: Record<'publicKey' | 'privateKey', KeyObject> | undefined;
+const rsaKeys = (): NonNullable<typeof generated> =>
+  (generated ??= generateKeyPairSync('rsa', { modulusLength: 2048 }));
+
+/** Signs with RSA, and admits only tokens with this header. */
+const issuing = (header: Issued): ServerOptions =>
+  both(
+    minting(
+      () => (claims) =>
+        new SignJWT({ ...claims }).setProtectedHeader({ ...header }).sign(rsaKeys().privateKey),
+    ),
+    verifying(() => async () => undefined),
+    trusting(() => rsaKeys().publicKey, header),
+  );
+
+/** Publishes the next key, with which nothing is signed yet, and the present one. */
+const publishing = (kid: string): ServerOptions => {
+  const next = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey;
+  const jwk = (key: KeyObject, kid: string): JWK => ({ ...key.export({ format: 'jwk' }), kid });
+  return intercepting(
+    () => jsonAnswer(200, { keys: [jwk(next, 'next'), jwk(rsaKeys().publicKey, kid)] }),
+    ({ path }) => path.endsWith('/.well-known/jwks.json'),
+  );
+};
+
+const AT_JWT = { alg: 'PS384', typ: 'at+jwt' };
+const RS256 = { alg: 'RS256', kid: 'now' };
 
 async function firstKeyOf(address: string, alg: string | undefined): Promise<Key> {
   const { keys } = (await (await fetch(address)).json()) as { keys: JWK[] };
@@ -37,11 +73,21 @@ async function firstKeyOf(address: string, alg: string | undefined): Promise<Key
 export const forged: readonly Fault[] = [
   ...fails({ '5-forged': /401 unauthenticated.*200/ })({
     'trusts jwk in the header of the token': trusting(({ jwk, alg }) => jwk && importJWK(jwk, alg)),
+    'admits the type at+jwt and PS384 alone, and trusts jwk in the header of the token': both(
+      issuing(AT_JWT),
+      trusting(({ jwk, alg }) => jwk && importJWK(jwk, alg), AT_JWT),
+    ),
     'trusts the key set that jku in the header of the token names': trusting(({ jku, alg }) =>
       jku ? firstKeyOf(jku, alg) : undefined,
     ),
-    'trusts the certificate x5c in the header of the token': trusting(
-      ({ x5c }) => x5c && new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey,
+    'trusts the certificate x5c in the header of the token': both(
+      issuing(RS256),
+      trusting(({ x5c }) => x5c && new X509Certificate(Buffer.from(x5c[0]!, 'base64')).publicKey, RS256),
+    ),
+    'the public key, published after the next one, is an HMAC key too': both(
+      issuing(RS256),
+      hmacKey(() => String(rsaKeys().publicKey.export({ type: 'spki', format: 'pem' }))),
+      publishing(RS256.kid),
     ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
     'kid is inserted into the SQL query for the HMAC key': hmacKey(
@@ -62,7 +108,7 @@ export const forged: readonly Fault[] = [
     'trusts the keys of the issuer that the token names': trusting(async (_, { iss }) => {
       const metadata = await fetch(`${iss}/.well-known/openid-configuration`);
       const { jwks_uri } = (await metadata.json()) as { jwks_uri: string };
-      return firstKeyOf(jwks_uri, 'RS256');
+      return firstKeyOf(jwks_uri, 'ES256');
     }),
     'accepts RSA signatures without verifying': trusted((_, { alg }) => /^RS/.test(String(alg))),
   }),
