@@ -51,6 +51,9 @@ function readEvents(kit: Kit): readonly Captured[] {
   if (events.length === 0) throw new SupplyUnusable('the events file is empty; capture some events first');
   if (events.every((text) => parseJson(text) === undefined))
     throw new SupplyUnusable('no line of the events file is JSON; supply one JSON CloudEvent a line');
+  // The last one alone: what captured it was stopped while it wrote.
+  if (events.findIndex((text) => parseJson(text) === undefined) === events.length - 1)
+    throw new SupplyUnusable('the last line of the events file is cut off; capture again, or remove it');
   return events.flatMap((text, index) => {
     const json = parseJson(text);
     return (Array.isArray(json) ? json : [json]).map((envelope) => {
@@ -104,13 +107,15 @@ function spanOf(events: readonly Captured[], window: Window | undefined): Window
   return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
 }
 
+const contentOf = ({ type, data }: Captured): string => canonical([type, data ?? null]);
+
 /** The same event may be delivered repeatedly, but two different events must not share source and id. */
 function checkUniqueName(kit: Kit, event: Captured, named: Map<string, Captured>): void {
   const [source, id] = ['source', 'id'].map((name) => member(event.envelope, name));
   if (typeof source !== 'string' || typeof id !== 'string') return;
   const key = JSON.stringify([source, id]);
   const before = named.get(key) ?? event;
-  if (before !== event && canonical(before.data) !== canonical(event.data))
+  if (before !== event && contentOf(before) !== contentOf(event))
     fail(kit, '6-envelope', differs('one event of a source and id', `another one of ${key}`), event.line);
   named.set(key, before);
 }

@@ -111,6 +111,7 @@ const SUPPLIES: readonly (readonly [what: string, ids: string, supply: Supply, w
   ['no token at all', '5-expired', () => ({ expiredToken: 'hello' }), /is no JWT/],
   ['a place for tokens that is a folder', '5-expired', () => ({ keepToken: '.' }), /keepToken: can't write/],
   ['an empty capture', '6', () => ({ events: 'empty.ndjson' }), /events file is empty/],
+  ['a capture that was stopped', '6', () => ({ events: 'stopped.ndjson' }), /last line .* is cut off/],
   ['a capture of something else', '6', () => ({ events: 'words.txt' }), /no line of the events file is JSON/],
   ['an empty dataset', '4.2-window', () => ({ dataset: 'empty.ndjson' }), /dataset is empty/],
   [
@@ -183,6 +184,7 @@ test.beforeAll(async () => {
   await write('outdated.ndjson', inOrder.slice(0, -5));
   await write('late.ndjson', inOrder.slice(10));
   await write('completed.ndjson', inOrder.slice(100, 101));
+  await writeFile(join(directory, 'stopped.ndjson'), '{"specversion":"1.0"}\n{"specversion":"1.0","i');
   await writeFile(join(directory, 'words.txt'), 'hello\nworld\n');
 });
 test.afterAll(() => rm(directory, { recursive: true }));

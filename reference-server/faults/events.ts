@@ -56,6 +56,9 @@ export const events: readonly Fault[] = [
     'some events have the id of the event before': captured(
       some((line, index, all) => line.replace(EVENT_ID, EVENT_ID.exec(all[index - 1]!)![0])),
     ),
+    'events of another type have the ids of the others': captured(
+      some((line) => [line.replace(/"type":"[^"]*"/, '"type":"screening.archived"'), line]),
+    ),
   }),
   ...fails({ '6-envelope': /lower-case letters and digits/ })({
     'an attribute is in camel case': replaced('{"specversion"', '{"tenantName":"x","specversion"'),

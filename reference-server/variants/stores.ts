@@ -109,6 +109,9 @@ export const stores: Groups = {
         return [begun, line];
       }),
     },
+    'events whose data_base64 is null': {
+      target: withEvents((line) => line.replace(/\}$/, ',"data_base64":null}')),
+    },
     'an event of each version of a screening that was amended; the older one is delivered again after the newer one':
       {
         target: withOlder(() => true, /"result":[^,}]*/, '"result":"draft"'),
