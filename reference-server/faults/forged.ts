@@ -3,6 +3,7 @@ import { generateKeyPairSync, X509Certificate, type KeyObject } from 'node:crypt
 import { importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
 import { answers, both, intercepting, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
+import { SELF_SIGNED } from '../http/certificates.ts';
 import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import { fieldOf } from './forms.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -52,12 +53,13 @@ const issuing = (header: Issued): ServerOptions =>
     trusting(() => rsaKeys().publicKey, header),
   );
 
-/** Publishes the next key, with which nothing is signed yet, and the present one. */
+/** Publishes the next key, with which nothing is signed yet, and the present one with a certificate. */
 const publishing = (kid: string): ServerOptions => {
   const next = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey;
   const jwk = (key: KeyObject, kid: string): JWK => ({ ...key.export({ format: 'jwk' }), kid });
+  const x5c = [SELF_SIGNED.replace(/-----.*|\n/g, '')];
   return intercepting(
-    () => jsonAnswer(200, { keys: [jwk(next, 'next'), jwk(rsaKeys().publicKey, kid)] }),
+    () => jsonAnswer(200, { keys: [jwk(next, 'next'), { ...jwk(rsaKeys().publicKey, kid), x5c }] }),
     ({ path }) => path.endsWith('/.well-known/jwks.json'),
   );
 };
@@ -87,6 +89,11 @@ export const forged: readonly Fault[] = [
     'the public key, published after the next one, is an HMAC key too': both(
       issuing(RS256),
       hmacKey(() => String(rsaKeys().publicKey.export({ type: 'spki', format: 'pem' }))),
+      publishing(RS256.kid),
+    ),
+    'the published certificate is an HMAC key too': both(
+      issuing(RS256),
+      hmacKey(() => SELF_SIGNED),
       publishing(RS256.kid),
     ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
