@@ -7,7 +7,7 @@ import { SOME_WINDOW } from '../engine/client/page.ts';
 import { parseInstant } from '../engine/data/instant.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { UNAUTHENTICATED, refused, refusedWith, serverFailed } from '../engine/checks/errors.ts';
-import { sendQuery, encoded, LONGEST_QUERY, rawQuery } from '../engine/run/rules/raw-request.ts';
+import { sendQuery, encoded, LONGEST_QUERY, rawQuery, readable } from '../engine/run/rules/raw-request.ts';
 import { assertLaw, type Violation } from './law.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -217,7 +217,7 @@ test(
         if (!claims) throw new Untested('the access token is not a JWT, so it cannot be altered');
         const altered = alter(text, alteration);
         if (altered === undefined) return undefined;
-        const exchange = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, altered));
+        const exchange = readable(await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, altered)));
         const mismatch = refused(kit, UNAUTHENTICATED)(exchange);
         return mismatch && { mismatch, exchange };
       },

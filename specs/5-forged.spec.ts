@@ -12,7 +12,7 @@ import { SOME_WINDOW } from '../engine/client/page.ts';
 import { NOT_FOUND, UNAUTHENTICATED, notServed, refused } from '../engine/checks/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import { UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
+import { readable, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { forgedBearer } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -29,7 +29,8 @@ async function checkRefused(kit: Kit, forgeries: readonly Forgery[]): Promise<vo
   await mapConcurrently(forgeries, async ({ label, token, tenantId = own }) => {
     const authorization = forgedBearer(token, `Bearer (token ${label})`);
     const suspicious = token.length > longest;
-    const exchange = await kit.send({ ...kit.request(tenantId, SOME_WINDOW, authorization), suspicious });
+    const request = { ...kit.request(tenantId, SOME_WINDOW, authorization), suspicious };
+    const exchange = readable(await kit.send(request));
     // A server may look up the tenant of the path first.
     const accepted = tenantId === UNKNOWN_TENANT ? [UNAUTHENTICATED, NOT_FOUND] : [UNAUTHENTICATED];
     const judge = suspicious ? notServed('401 unauthenticated') : refused(kit, ...accepted);

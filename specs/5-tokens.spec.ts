@@ -31,7 +31,7 @@ import {
   secondsLeft,
   tokenHeader,
 } from '../engine/run/observers/valid-token.ts';
-import { tokenRequestOf } from '../engine/run/rules/raw-request.ts';
+import { readable, tokenRequestOf } from '../engine/run/rules/raw-request.ts';
 import { expiredUnauthenticated, unauthenticated } from '../engine/run/rules/unauthenticated.ts';
 import { Untested } from '../engine/errors.ts';
 
@@ -204,7 +204,7 @@ test(
       [head, withMembers(payload, { tenant_id: tenantId }), signature],
       "payload altered: another tenant's tenant_id",
     );
-    const exchange = await kit.send(kit.request(tenantId, SOME_WINDOW, authorization));
+    const exchange = readable(await kit.send(kit.request(tenantId, SOME_WINDOW, authorization)));
     kit.check('5-tampered', exchange, refused(kit, UNAUTHENTICATED), 'forged tenant');
   },
 );

@@ -1,6 +1,7 @@
 /** Problems on the way to a target leave a run incomplete with one line that names the remedy; no requirement fails. */
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
@@ -22,7 +23,7 @@ import {
   middleware,
   refusal,
 } from '../../reference-server/run/alter.ts';
-import { authorized } from '../../reference-server/faults/bearer.ts';
+import { authorized, headerOf, tokenOf } from '../../reference-server/faults/bearer.ts';
 import { anySecret, refusing } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
@@ -97,6 +98,16 @@ test('ends soon where everything is answered 500 from some request on', async ({
   const report = await certifyServer(small, failing, 'bare', { runs: 1, clock, only });
   expect(failedOf(report).join()).toMatch(/^7\.2-no-unprovoked-5xx: .*500 internal_error[^:]*$/);
   expect(clock.now() - startedAtMs).toBeLessThan(120_000);
+});
+
+/** As a firewall drops what it takes for an attack. */
+test('leaves it open where a forged token alone gets no answer in time', async ({ small }) => {
+  const late = middleware(() => async (request, next) => {
+    if (headerOf(tokenOf(request)).x5c) await sleep(2_000);
+    return next(request);
+  });
+  const options = { runs: 1, timeoutMs: 1_000, only: selectIds(['5-forged']) };
+  leavesItIncomplete(await certifyServer(small, late, 'bare', options), /no complete answer within 1 s/);
 });
 
 test('reports that every screening is gone at the end', async ({ small }) => {
