@@ -21,13 +21,16 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   const lines = text.split('\n');
   for (const candidate of [text, ...lines.toReversed()]) {
     const parsed: Partial<Part & LoadResult> = parseJson(candidate) ?? {};
-    const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [] } = parsed;
-    if (!parsed.latency && !parsed.counts) continue;
+    const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [], tables, latency } = parsed;
+    if (!latency && !parsed.counts) continue;
     const findings: Finding[] = lines
       .flatMap((line) => readRecord(line) ?? [])
       .filter((record) => record.kind === 'finding');
     for (const { id, failures } of known) findings.push(...failures.map(({ message }) => ({ id, message })));
-    const counts = { pages: requests, token_calls: tokenCalls };
+    // A result counts failed requests over time; of a long run, in a part of the requests.
+    const ofTime = (name: string): number => sum((tables?.['time'] ?? []).map((row) => Number(row[name])));
+    const errors = ((latency?.requests ?? 0) * ofTime('failed')) / Math.max(1, ofTime('requests'));
+    const counts = { pages: requests, token_calls: tokenCalls, errors };
     return { seconds: durationMs / 1000, counts, ...parsed, findings };
   }
   throw new UsageError(`${file}: contains no latency of a load run`);

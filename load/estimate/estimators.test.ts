@@ -1,6 +1,7 @@
 /** Tests the estimators against simulated targets with known parameters, in virtual time. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
-import { mergeParts } from '../commands/merge.ts';
+import { mergeCommand, mergeParts } from '../commands/merge.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import { exponentialService } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
@@ -57,6 +58,20 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   const thresholds = { 'unauthenticated count<1': false, 'page_ms p(99)<500': true };
   const broken = ['threshold broken: unauthenticated count<1'];
   expect(mergeParts([alone(90), { ...alone(70), thresholds }])).toMatchObject({ held: false, broken });
+});
+
+test('merge: counts the failed requests of results', async ({}, info) => {
+  const file = info.outputPath('load-poll.json');
+  const latency = { requests: 200, p50Ms: 20, p99Ms: 90 };
+  const time = [
+    { requests: 60, failed: 0 },
+    { requests: 40, failed: 10 },
+  ];
+  const shown = { scenario: 'poll', durationMs: 10_000, held: false, findings: [], tables: { time } };
+  await writeFile(file, JSON.stringify({ ...shown, requests: 200, latency }));
+  const output = info.outputPath('merged.json');
+  expect(await mergeCommand([file, file], output)).toBe(1);
+  expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ requests: 400, errorRate: 0.1 });
 });
 
 const search = (steps: RunStep, more: object = {}) =>
