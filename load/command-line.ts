@@ -95,8 +95,8 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
     .option('--seed <n>', 'random seed of the servers', whole, 1)
     .option('--all', 'also list the correct estimates')
     .action((given: string[], flags: { servers: number; seed: number; all?: boolean }) => {
-      const measured = import('./zoo/accuracy.ts').then(({ accuracy }) => accuracy(given, flags));
-      start(unlessAborted(signal, measured).then((isGood) => (isGood ? EXIT.held : EXIT.broken)));
+      const measured = import('./zoo/accuracy.ts').then(({ accuracy }) => accuracy(given, flags, signal));
+      start(measured.then((isGood) => (isGood ? EXIT.held : EXIT.broken)));
     });
 
   program

@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
-import { FAMILIES, judgeServer } from './accuracy.ts';
+import { accuracy, FAMILIES, judgeServer } from './accuracy.ts';
 import { exponentialService } from './capacities.ts';
 import { SEARCH } from '../estimate/capacity.ts';
 import { DEPTH } from '../estimate/depth.ts';
@@ -37,6 +37,13 @@ for (const family of FAMILIES) {
     }
   });
 }
+
+test('an abort ends the benchmark after the server in progress', async () => {
+  const aborting = new AbortController();
+  const running = accuracy(['depths'], { servers: 20, seed: SEED }, aborting.signal);
+  setImmediate(() => aborting.abort());
+  await expect(running).rejects.toThrow('aborted');
+});
 
 /** M/M/c queue (Erlang C): the share of requests that take longer than `seconds`; `each`: the rate of one worker. */
 function shareLaterThan(seconds: number, rate: number, workers: number, each: number): number {

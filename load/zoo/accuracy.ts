@@ -2,6 +2,7 @@
  * Accuracy benchmark: runs the estimators in virtual time against simulated servers with known truths, drawn by a
  * seed. `npm run load -- accuracy` prints the table; the tests run a few servers of each family.
  */
+import { setImmediate } from 'node:timers/promises';
 import { UsageError } from '../../engine/errors.ts';
 import { ascending, largest, percent, quantile } from '../estimate/numbers.ts';
 import { randomSource } from '../estimate/random.ts';
@@ -33,18 +34,24 @@ const MAX_UNDECIDED_SHARE = 0.25;
 
 /**
  * Judges servers of some families, by default of all. Prints the estimates that are not right (or all), and a row per
- * family. Returns whether the shares of wrong and undecided estimates are within their limits. Throws a UsageError.
+ * family. Returns whether the shares of wrong and undecided estimates are within their limits. Throws a UsageError, and an
+ * AbortError after the server in progress.
  */
 export async function accuracy(
   given: readonly string[],
   { servers, seed, all = false }: { servers: number; seed: number; all?: boolean },
+  signal?: AbortSignal,
 ): Promise<boolean> {
   const unknown = given.find((name) => !(name in ZOO));
   if (unknown) throw new UsageError(`no family "${unknown}"; the families are ${FAMILIES.join(', ')}`);
   const families = given.length > 0 ? (given as Family[]) : FAMILIES;
   const rows: Row[] = [];
   for (const family of families)
-    for (let index = 0; index < servers; index += 1) rows.push(await judgeServer(family, index, seed));
+    for (let index = 0; index < servers; index += 1) {
+      rows.push(await judgeServer(family, index, seed));
+      // Otherwise nothing else runs, such as the handler of Ctrl-C.
+      await setImmediate(undefined, signal && { signal });
+    }
   for (const { family, name, truth, found, verdict } of rows)
     if (all || verdict !== 'right') console.log(`${verdict}: ${family}: ${name}: ${truth}, found ${found}`);
   const summary = (some: readonly Row[]) => {
