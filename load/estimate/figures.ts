@@ -4,7 +4,8 @@
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
 import { ascending, largest, median, smallest, sum } from './numbers.ts';
-import { excludesErrors, STEP, type Sample, type Slo, type Step, type Verdict, verdictOf } from './step.ts';
+import { excludesErrors, LATE_SHARE, STEP, verdictOf } from './step.ts';
+import type { Sample, Slo, Step, Verdict } from './step.ts';
 
 export const FIGURES = {
   /** Steps end before a queue near its limit settles, so the capacity may be this factor of a rate that held. */
@@ -57,13 +58,13 @@ export class Evidence {
     return sum(this.#steps.map(of));
   }
 
+  late = (): number => this.sum((step) => step.late);
   failures = (): number => this.sum((step) => step.failures);
   counted = (): number => this.sum((step) => step.counted);
   lowest = (): number => smallest(this.#steps.map((step) => step.offered));
 
   verdict(): Verdict {
-    const late = this.sum((step) => step.late);
-    return verdictOf(late, this.failures(), this.counted(), this.slo);
+    return verdictOf(this.late(), this.failures(), this.counted(), this.slo);
   }
 
   /** The joint verdict of all steps at rates in [from, to]. */
@@ -133,8 +134,13 @@ export class Evidence {
     const high = Math.min(this.bracket().high, largest(this.#steps.map((step) => step.offered)));
     // Near saturation, the load may cause the late answers, and a lower rate might hold.
     const quiet = this.where(({ offered }) => offered <= lowest * FIGURES.alike);
+    // So may a slow start, after which the answers are in time.
+    const later = quiet.where((step) => step !== this.#steps[0]);
+    const isStillBad =
+      later.late() > LATE_SHARE * later.counted() || later.failures() > this.slo.errorRate * later.counted();
     const isSure =
       quiet.verdict() === 'breaks' &&
+      isStillBad &&
       quiet.counted() >= STEP.leastSamples / 2 &&
       lowest <= SLIGHT * (this.saturation() ?? Infinity);
     const why = this.#steps.some(({ limitedRate }) => limitedRate > this.slo.errorRate)
