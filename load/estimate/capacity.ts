@@ -4,7 +4,7 @@
  */
 import { atOneRate, confirmedUnless, Evidence, FIGURES, ordered, secondsOf } from './figures.ts';
 import type { Figure, Found, HowToRun, Prediction, RunStep, SearchSettings } from './figures.ts';
-import { ascending, sum } from './numbers.ts';
+import { sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { confirmQuota, longestWait, QUOTA } from './quota.ts';
 import { judgeStep, pacesOf, STEP } from './step.ts';
@@ -143,7 +143,7 @@ export class Search {
         // The target may have become faster: looks above the first rate that held, and above the last.
         const above = Math.min(maxRate, this.#limit() * SEARCH.narrow ** 2);
         const seconds = Math.max(stepSeconds, secondsAt(above));
-        const why = `${this.#timeLimit} was reached before a higher rate broke the SLO`;
+        const why = `${this.#timeLimit} was reached before a slightly higher rate was tried`;
         if (this.#left() >= seconds) await this.#lookAbove(above, seconds);
         else return { ...this.#heldFigure(), ...(isSeenAbove ? {} : confirmedUnless(why)) };
         isSeenAbove = true;
@@ -189,7 +189,9 @@ export class Search {
     const wait = longestWait(this.#samples);
     const pauseSeconds = how.pauseSeconds ?? (this.#noQuota && wait <= QUOTA.longestPauseSeconds ? wait : 0);
     if (seconds + pauseSeconds > this.#left())
-      throw new Ended(this.#held > 0 ? this.#heldFigure() : this.#outOfTime());
+      throw new Ended(
+        this.#held > 0 ? this.#heldFigure() : this.#evidence().openEnded(`${this.#timeLimit} was reached`),
+      );
     const run = await this.runStep(offered, seconds, { ...how, pauseSeconds });
     const judged = judgeStep(offered, seconds, run.samples, this.#settings.slo);
     this.#seconds += seconds + pauseSeconds;
@@ -317,16 +319,6 @@ export class Search {
       asPredicted: counted - late,
       requests: counted,
     };
-  }
-
-  /** Nothing is confirmed: the bracket, whose ends are in any order if the target changed. */
-  #outOfTime(): Figure {
-    const [low, high] = ascending(Object.values(this.#bracket())) as [number, number];
-    const rates = Number.isFinite(high)
-      ? `between ${low.toFixed(1)} and ${high.toFixed(1)}/s`
-      : `${low.toFixed(1)}/s or more`;
-    const why = `${this.#timeLimit} was reached; the highest rate that holds is ${rates}`;
-    return this.#evidence().openEnded(why);
   }
 
   /** Handles a step broken by 429. Throws Ended if a quota explains it. */
