@@ -91,18 +91,26 @@ test('capacity: an SLO that allows 5 % of errors holds at 3 %', async () => {
   expect(found).toMatchObject({ requestsPerSecond: 40, confirmed: true });
 });
 
-test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
+/** A search of a target that is late in its first 30 s. */
+const coldFrom = (startRate: number) => {
+  const rest = zoo.server({ service: exponentialService(200, 4) }, 1);
   const delayMs = (atMs: number): number => (atMs < 30_000 ? 700 : 0);
-  const coldFrom = (startRate: number) => {
-    const rest = zoo.server({ service: exponentialService(200, 4) }, 1);
-    const cold = (atMs: number) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
-    return search(zoo.stepsAgainst(cold, 1), { startRate });
-  };
+  const cold = (atMs: number) => ({ status: 200, latencyMs: rest(atMs).latencyMs + delayMs(atMs) });
+  return search(zoo.stepsAgainst(cold, 1), { startRate });
+};
+
+test('capacity: confirms that no rate holds only if the first one breaks again', async () => {
   const found = await coldFrom(10);
   expect(found.requestsPerSecond).toBeGreaterThan(0);
   expect(found.gotFaster).toBe(true);
   // At a low rate, later answers are few, but they are not late.
   expect(await coldFrom(2)).toMatchObject({ confirmed: false });
+});
+
+test('capacity: has no upper bound if nothing broke the SLO since the target became faster', async () => {
+  const found = await coldFrom(6);
+  expect(found).toMatchObject({ confirmed: false, gotFaster: true, requestsPerSecond: 6 });
+  expect(found.interval[1]).toBe(Infinity);
 });
 
 test('capacity: has no upper bound if every request is rejected', async () => {

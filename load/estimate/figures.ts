@@ -108,8 +108,7 @@ export class Evidence {
   atHeldRate(rate: number): Figure {
     const { low, high } = this.bracket();
     // If the target changed, low may exceed high.
-    const top = Number.isFinite(high) ? Math.max(low, high) * FIGURES.roundedUp : rate;
-    const bounds = ordered(rate, rate * FIGURES.unsettled, top);
+    const bounds = ordered(rate, rate * FIGURES.unsettled, Math.max(low, high) * FIGURES.roundedUp);
     const below = this.where((step) => step.offered <= rate);
     const why =
       (bounds.interval[1] > FIGURES.wide * bounds.interval[0] && 'too few answers to narrow the interval') ||
