@@ -13,6 +13,7 @@ import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
 import { LIMITER_KINDS } from './limiter-models.ts';
 import { compareFullPages } from './other-limits.ts';
+import { randomSource } from './random.ts';
 import { excludesErrors, judgeStep, saturation, shareVerdict } from './step.ts';
 
 test('measures saturation only while the queue grows', async () => {
@@ -116,6 +117,14 @@ test('capacity: has no upper bound if nothing broke the SLO since the target bec
 test('capacity: has no upper bound if every request is rejected', async () => {
   const found = await searchOf({ failing: { share: 1, status: 429 } });
   expect(found).toMatchObject({ confirmed: false, requestsPerSecond: 0, interval: [0, Infinity] });
+});
+
+test('capacity: concurrency limits of several nodes are no quota', async () => {
+  const behaviour = { service: exponentialService(138, 9), concurrency: { limit: 9, status: 429 } } as const;
+  const nodes = [1, 2, 3].map((seed) => zoo.server(behaviour, seed));
+  const random = randomSource(2);
+  const balanced: zoo.VirtualTarget = (atMs) => nodes[Math.floor(3 * random())]!(atMs);
+  expect((await search(zoo.stepsAgainst(balanced, 2))).basis).toBe('bisection');
 });
 
 test('capacity: reports no ban if rejected requests count', async () => {
