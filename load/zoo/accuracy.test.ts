@@ -13,7 +13,6 @@ import { FULL } from '../estimate/other-limits.ts';
 import { PROBE } from '../estimate/limiter-probe.ts';
 import { QUOTA } from '../estimate/quota.ts';
 import { bisect } from '../estimate/numbers.ts';
-import { SLO } from '../k6/lib/presets.ts';
 import { LATE_SHARE, STEP } from '../estimate/step.ts';
 import { server, simulatedCapacity } from './targets.ts';
 
@@ -64,7 +63,7 @@ test(ERLANG, byTurns(ERLANG), () => {
     [8, 120],
   ] as const) {
     const service = exponentialService(saturation, workers);
-    const found = simulatedCapacity((seed) => server({ service }, seed), saturation, SLO);
+    const found = simulatedCapacity((seed) => server({ service }, seed), saturation);
     const each = saturation / workers;
     const [truth] = bisect(saturation, 40, (rate) => shareLaterThan(0.5, rate, workers, each) < LATE_SHARE);
     expect(Math.abs(found / truth - 1), `${workers} workers: ${found}, not ${truth}`).toBeLessThan(0.03);

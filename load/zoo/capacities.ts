@@ -59,7 +59,7 @@ function described(behaviour: zoo.Behaviour): string | undefined {
 }
 
 const capacityOf = (service: zoo.ServiceSettings): number =>
-  zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturationOf(service), SLO);
+  zoo.simulatedCapacity((seed) => zoo.server({ service }, seed), saturationOf(service));
 
 const withQuota = (limiter: LimiterSettings, more: zoo.Behaviour = {}): Simulated => ({
   name: `${limiter.kind}, ${limiter.limit.toFixed(1)} in ${limiter.windowMs / 1000} s${limiter.burst ? `, burst ${limiter.burst}` : ''}`,
@@ -96,7 +96,7 @@ const CLASSES = {
     const work = (_: number, open: number): number => 1 + growth * Math.max(0, open - service.workers);
     // Whether a run collapses is chance: from the rate that nearly all runs keep to the one that half of them keep.
     const [low, high] = [0.9, 0.5].map((share) =>
-      zoo.simulatedCapacity((seed) => zoo.server({ service, work }, seed), saturation, SLO, 60, share),
+      zoo.simulatedCapacity((seed) => zoo.server({ service, work }, seed), saturation, 60, share),
     );
     return {
       name: `${percent(growth)} more work for each in the queue`,
@@ -322,10 +322,10 @@ const capacityServer = (drawn: Simulated, index: number, seed: number): zoo.ZooS
   const { truth = { upTo: saturationOf(data.service!) } } = drawn;
   const range =
     typeof truth === 'object' && 'upTo' in truth
-      ? [zoo.simulatedCapacity(create, truth.upTo, SLO)]
+      ? [zoo.simulatedCapacity(create, truth.upTo)]
       : [truth].flat();
   const search = { ...SEARCH_DEFAULTS, slo: SLO, ...settings };
-  const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!, SLO);
+  const rateWithinSlo = () => zoo.simulatedCapacity(create, range[0]!);
   return {
     name: linesOf(name, described(data)).join(', '),
     truth: `${range.map((end) => end.toFixed(1)).join(' to ')}/s`,

@@ -2,7 +2,8 @@
 import type { RunStep } from '../estimate/figures.ts';
 import { bisect, sum } from '../estimate/numbers.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { failed, LATE_SHARE, type RatePolicy, type Sample, type Slo } from '../estimate/step.ts';
+import { failed, LATE_SHARE, type RatePolicy, type Sample } from '../estimate/step.ts';
+import { SLO } from '../k6/lib/presets.ts';
 import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
 import { exponential, poissonArrivals, randomSource } from '../estimate/random.ts';
 
@@ -226,7 +227,6 @@ const RUNS = 9;
 export function simulatedCapacity(
   create: (seed: number) => Target,
   maxRate: number,
-  slo: Slo,
   seconds = 120,
   share = 0.5,
 ): number {
@@ -235,8 +235,8 @@ export function simulatedCapacity(
     let [failures, late] = [0, 0];
     for (const { status, latencyMs } of answers)
       if (failed(status)) failures += 1;
-      else if (latencyMs >= slo.p99Ms) late += 1;
-    return failures <= slo.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
+      else if (latencyMs >= SLO.p99Ms) late += 1;
+    return failures <= SLO.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
   };
   const [low, high] = bisect(maxRate, 9, (rate) => {
     let [held, run] = [0, 0];
