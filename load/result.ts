@@ -1,6 +1,7 @@
 /** The content of load-SCENARIO.json, and the exit statuses. */
 import { quote, type Failure } from '../engine/run/evidence/evidence.ts';
 import { REQUIREMENTS } from '../engine/requirements.ts';
+import { sum } from './estimate/numbers.ts';
 import type { Found } from './estimate/figures.ts';
 import type { Slo } from './estimate/step.ts';
 import type { DepthFinding } from './estimate/depth.ts';
@@ -68,6 +69,12 @@ export interface LoadResult {
   readonly depth?: DepthFinding;
   /** Rows for plots, such as requests over time. */
   readonly tables?: Readonly<Record<string, readonly Readonly<Record<string, number | string>>[]>>;
+}
+
+/** The share of failed requests in a run of arrivals, whose figures over time count them. */
+export function failedShare({ tables }: Pick<LoadResult, 'tables'>): number {
+  const countOf = (name: string): number => sum((tables?.['time'] ?? []).map((row) => Number(row[name])));
+  return countOf('failed') / Math.max(1, countOf('requests'));
 }
 
 export const EXIT = { held: 0, broken: 1, usage: 2, void: 3 } as const;

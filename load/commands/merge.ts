@@ -8,7 +8,8 @@ import { ABORTED_BEYOND } from '../k6/lib/presets.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { brokenThresholds } from '../scenarios/format.ts';
-import { conformant, exitStatus, gatherFindings, type LoadResult, verdictText } from '../result.ts';
+import { conformant, exitStatus, failedShare, gatherFindings, verdictText } from '../result.ts';
+import type { LoadResult } from '../result.ts';
 
 /** The summary of a runner, or a result, which also has a verdict and may be void. */
 type Part = Omit<ScenarioSummary, 'thresholds'> & Partial<Pick<LoadResult, 'thresholds' | 'void' | 'held'>>;
@@ -21,15 +22,13 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   const lines = text.split('\n');
   for (const candidate of [text, ...lines.toReversed()]) {
     const parsed: Partial<Part & LoadResult> = parseJson(candidate) ?? {};
-    const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [], tables, latency } = parsed;
+    const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [], latency } = parsed;
     if (!latency && !parsed.counts) continue;
     const findings: Finding[] = lines
       .flatMap((line) => readRecord(line) ?? [])
       .filter((record) => record.kind === 'finding');
     for (const { id, failures } of known) findings.push(...failures.map(({ message }) => ({ id, message })));
-    // A result counts failed requests over time; of a long run, in a part of the requests.
-    const ofTime = (name: string): number => sum((tables?.['time'] ?? []).map((row) => Number(row[name])));
-    const errors = ((latency?.requests ?? 0) * ofTime('failed')) / Math.max(1, ofTime('requests'));
+    const errors = (latency?.requests ?? 0) * failedShare(parsed);
     const counts = { pages: requests, token_calls: tokenCalls, errors };
     return { seconds: durationMs / 1000, counts, ...parsed, findings };
   }

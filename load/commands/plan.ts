@@ -2,10 +2,11 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { extremesOf, type Found } from '../estimate/figures.ts';
-import { bisect, linesOf } from '../estimate/numbers.ts';
+import { bisect, linesOf, percent } from '../estimate/numbers.ts';
+import { LATE_SHARE } from '../estimate/step.ts';
 import { type Assumptions, type Measured, plan } from '../plan/plan.ts';
 import { meanPages } from '../plan/simulate.ts';
-import { type CapacityFigure, EXIT, type LoadResult, type TenantsFigure } from '../result.ts';
+import { type CapacityFigure, EXIT, failedShare, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
@@ -178,10 +179,16 @@ export function pricesBy({ pagesPerPoll }: { pagesPerPoll: number }, backfillWor
 /** A queue keeps its p99 up to about this share of its saturation. */
 const MAX_UTILISATION = 0.95;
 
-/** Returns the median latency of a run of open arrivals. Throws UsageError. */
+/** Returns the median latency of a run of open arrivals. Throws UsageError; quick failures would be a low cost. */
 async function medianOf(file: string, scenario: string): Promise<number> {
-  const { latency: { p50Ms: ms } = { p50Ms: 0 } } = await readResult(file, scenario);
+  const result = await readResult(file, scenario);
+  const { p50Ms: ms } = result.latency ?? { p50Ms: 0 };
   if (!(ms > 0)) throw new UsageError(`${file}: contains no latencies`);
+  const failed = failedShare(result);
+  if (failed > LATE_SHARE)
+    throw new UsageError(
+      `${file}: ${percent(failed)} of the requests failed, so that its latency is no cost: repeat the run at a lower rate`,
+    );
   return ms;
 }
 

@@ -1,5 +1,7 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
+import { writeFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
+import { run } from '../command-line.ts';
 import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import { type Assumptions, plan, type Measured, workOf } from './plan.ts';
@@ -198,6 +200,24 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
   const rejected = planned({}, { limitedBy: 'quota', server: 'at-least' });
   expect(rejected.limitedFirstBy).toContain('429');
   expect(rejected.steps.join()).toContain('at least 5699 such tenants');
+});
+
+test('takes no cost from a run whose requests failed', async ({}, info) => {
+  const files = {
+    capacity: { ...result, void: false, capacity: figure({ steps: [{ offered: 20, p50Ms: 10 }] as Step[] }) },
+    poll: {
+      latency: { requests: 200, p50Ms: 1, p99Ms: 9 },
+      tables: { time: [{ requests: 200, failed: 110 }] },
+    },
+  };
+  for (const [scenario, content] of Object.entries(files))
+    await writeFile(info.outputPath(scenario), JSON.stringify({ ...content, scenario }));
+  const [from, polls] = [info.outputPath('capacity'), info.outputPath('poll')];
+  const load = ['--tenants', '200', '--poll', '60s', '--screenings-per-day', '5000'];
+  const html = ['--html', info.outputPath('plan.html')];
+  const io = { tell: () => {}, signal: new AbortController().signal };
+  const planning = run(['plan', '--from', from, '--poll-from', polls, ...load, ...html], io);
+  await expect(planning).rejects.toThrow(/poll: 55.0 % of the requests failed/);
 });
 
 test('takes the latency of a page from steps that are not void, at rates at which it waits for little', () => {
