@@ -48,12 +48,13 @@ export async function accuracy(
   const rows: Row[] = [];
   for (const family of families)
     for (let index = 0; index < servers; index += 1) {
-      rows.push(await judgeServer(family, index, seed));
+      const row = await judgeServer(family, index, seed);
+      const { name, truth, found, verdict } = row;
+      if (all || verdict !== 'right') console.log(`${verdict}: ${family}: ${name}: ${truth}, found ${found}`);
+      rows.push(row);
       // Otherwise nothing else runs, such as the handler of Ctrl-C.
       await setImmediate(undefined, signal && { signal });
     }
-  for (const { family, name, truth, found, verdict } of rows)
-    if (all || verdict !== 'right') console.log(`${verdict}: ${family}: ${name}: ${truth}, found ${found}`);
   const summary = (some: readonly Row[]) => {
     const of = (verdict: Judged['verdict']): Row[] => some.filter((row) => row.verdict === verdict);
     const errors = ascending(
