@@ -127,6 +127,21 @@ test('capacity: concurrency limits of several nodes are no quota', async () => {
   expect((await search(zoo.stepsAgainst(balanced, 2))).basis).toBe('bisection');
 });
 
+/** Up to which rates requests at random times keep the SLO, by simulation. */
+const WITHIN = [
+  [{ kind: 'token-bucket', limit: 10, windowMs: 1000, burst: 20 }, 9.1],
+  [{ kind: 'token-bucket', limit: 50, windowMs: 1000, burst: 5 }, 23],
+  [{ kind: 'fixed-window', limit: 100, windowMs: 10_000 }, 8.7],
+  [{ kind: 'sliding-log', limit: 100, windowMs: 10_000 }, 7.7],
+] as const;
+
+for (const [settings, rate] of WITHIN)
+  test(`capacity: requests at random times keep the SLO up to ${rate}/s of a ${settings.kind}`, async () => {
+    const { quota } = await searchOf(zoo.limited(settings));
+    expect(quota!.withinSlo! / rate).toBeLessThan(1.03);
+    expect(quota!.withinSlo! / rate).toBeGreaterThan(settings.kind === 'sliding-log' ? 0.5 : 0.75);
+  });
+
 test('capacity: reports no ban if rejected requests count', async () => {
   const counting = await searchOf({ limits: [zoo.punishing(10, 20)] });
   expect(counting).toMatchObject({ banSeconds: undefined, confirmed: false });

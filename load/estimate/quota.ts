@@ -187,34 +187,41 @@ function isIrregular(samples: readonly Sample[], seconds: number): boolean {
  * The number of requests that the quota rejects in a run from rest: at least and at most. Simulates every kind and phase
  * of window, and half to twice the measured burst, as these are not known exactly.
  */
-function predictedRejections(quota: Quota, momentsMs: readonly number[]) {
-  const { perSecond, limit, windowSeconds, burst = 1 } = quota;
-  const windowMs = (windowSeconds ?? 0) * 1000;
+function predictedRejections(quota: Quota, sentMs: readonly number[]) {
+  const { limit, windowSeconds = 0, burst = 1 } = quota;
+  const windowMs = windowSeconds * 1000;
   const limiters =
     limit === undefined
-      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held): LimiterSettings[] => [
-          { kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst: held },
-          { kind: 'sliding-log', limit: Math.round(held), windowMs: (held * 1000) / perSecond },
-        ])
+      ? [burst * 2 + 2, burst, Math.max(1, burst / 2)].flatMap((held) =>
+          [bucketOf, slidingOf].map((of) => of({ ...quota, burst: held })),
+        )
       : LIMITER_KINDS.flatMap((kind) =>
           PHASES.map((phase): LimiterSettings => ({ kind, limit, windowMs, phaseMs: phase * windowMs })),
         );
-  const rejected = limiters.map((settings) => {
-    const limiter = createLimiter(settings);
-    return momentsMs.filter((atMs) => limiter(1e7 * windowMs + atMs) > 0).length;
-  });
+  const rejected = limiters.map((settings) => rejectedBy(settings, sentMs));
   return { least: smallest(rejected), most: largest(rejected) };
 }
 
-/** The rate below a quota up to which, by a sliding window with its figures, at most the SLO's share is rejected. */
-function rateWithin({ perSecond, limit, windowSeconds, burst = 1 }: Quota, share: number): number {
+/** The number of requests at these times that a limiter rejects, which was at rest before. */
+function rejectedBy(settings: LimiterSettings, sentMs: readonly number[]): number {
+  const limiter = createLimiter(settings);
+  return sentMs.filter((atMs) => limiter(1e7 * settings.windowMs + atMs) > 0).length;
+}
+
+function bucketOf({ perSecond, burst = 1 }: Quota): LimiterSettings {
+  return { kind: 'token-bucket', limit: perSecond, windowMs: 1000, burst };
+}
+
+/** No other limiter with the figures of a quota rejects more than a sliding window. */
+function slidingOf({ perSecond, limit, windowSeconds, burst = 1 }: Quota): LimiterSettings {
   const held = limit ?? Math.max(1, Math.round(burst));
-  const windowMs = windowSeconds === undefined ? (held * 1000) / perSecond : windowSeconds * 1000;
-  const keeps = (rate: number): boolean => {
-    const limiter = createLimiter({ kind: 'sliding-log', limit: held, windowMs });
-    const rejected = poissonArrivals(1, rate, ARRIVALS / rate).filter((atMs) => limiter(atMs) > 0);
-    return rejected.length <= share * ARRIVALS;
-  };
+  return { kind: 'sliding-log', limit: held, windowMs: (windowSeconds ?? held / perSecond) * 1000 };
+}
+
+/** The rate below a quota up to which such a limiter rejects at most the SLO's share. */
+function rateWithin(settings: LimiterSettings, perSecond: number, share: number): number {
+  const keeps = (rate: number): boolean =>
+    rejectedBy(settings, poissonArrivals(1, rate, ARRIVALS / rate)) <= share * ARRIVALS;
   return bisect(perSecond, 8, keeps)[0];
 }
 
@@ -313,7 +320,7 @@ export async function confirmQuota(
   if (grew > QUOTA.mostGrowth && grew < Infinity) return undefined;
 
   const { perSecond, error, settled, windowSeconds = 0 } = quota;
-  if (settled) quota = { ...quota, withinSlo: rateWithin(quota, slo.errorRate) };
+  if (settled) quota = { ...quota, withinSlo: rateWithin(slidingOf(quota), perSecond, slo.errorRate) };
   const figureOf = (unconfirmed?: string): Figure => ({
     // Without an admitted request, nothing bounds the quota.
     ...ordered(perSecond, perSecond * (1 - error), perSecond * (1 + error) || Infinity),
@@ -359,7 +366,15 @@ export async function confirmQuota(
     if (share === BELOW && judgeStep(offered, lasts, admitted, slo).verdict === 'breaks') return undefined;
     if (share > 1 && banSeconds !== undefined && areBans(banSeconds, quota, offered, run))
       return { banSeconds };
-    let { least, most } = predictedRejections(quota, ascending(run.map(sentMsOf)));
+    const sentMs = ascending(run.map(sentMsOf));
+    // A token bucket rejects less at random times than a sliding window: which one it is, shows below the quota.
+    if (
+      share === BELOW &&
+      quota.limit === undefined &&
+      rejected.length <= rejectedBy(bucketOf(quota), sentMs)
+    )
+      quota = { ...quota, withinSlo: rateWithin(bucketOf(quota), perSecond, slo.errorRate) };
+    let { least, most } = predictedRejections(quota, sentMs);
     if (share > 1) {
       // Something is rejected; how much, is known only with windows. At least the quota is admitted, also not from rest.
       const some = offered * lasts > 1.1 * (quota.limit ?? 0) ? 1 : 0;
