@@ -36,6 +36,8 @@ export type EventChange = (line: string, index: number, all: readonly string[]) 
 export const withEvents =
   (change: EventChange) =>
   (target: Target): Target => ({ ...target, events: target.events?.flatMap(change) });
+/** The dataset holds every screening of the tenant; events need the window. */
+export const withoutWindow = ({ window: _, events: __, ...target }: Target): Target => target;
 /** Lets the kit exceed the rate limit. */
 export const probing =
   (maxRequests: number) =>

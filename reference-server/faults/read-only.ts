@@ -6,7 +6,7 @@ import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { both, eachText, isScreenings, middleware, queryOf, requests, withoutBody } from '../run/alter.ts';
-import { theme, type Fault } from './fault.ts';
+import { theme, withoutWindow, type Fault } from './fault.ts';
 import { formOf } from './forms.ts';
 import { screening, withAdded } from './rows.ts';
 
@@ -114,7 +114,15 @@ export const readOnly: readonly Fault[] = [
     }),
   }),
   ...fails({ '1-read-only': /with other values/ })({
-    'PATCH of any id changes every screening of the tenant': patchingAll(),
+    'PATCH of any id changes every screening of the tenant': patchingAll((item, times) =>
+      item.replace(/\}$/, `,"revision":${times}}`),
+    ),
+  }),
+  ...failsFull({ '1-read-only': /with other values/ })({
+    'PATCH of any id sets a member of every screening': {
+      server: patchingAll((item) => item.replace(/"result":[^,}]*/, '"result":"void"')),
+      target: withoutWindow,
+    },
   }),
   ...fails({ '1-read-only-refused': /a 4xx or 501.*204/ })({
     'PUT and PATCH are 204 without effect': middleware(
@@ -128,12 +136,12 @@ export const readOnly: readonly Fault[] = [
   }),
 ];
 
-function patchingAll(): ServerOptions {
+function patchingAll(change: (item: string, times: number) => string): ServerOptions {
   let times = 0;
   const counting = middleware(() => (request, next) => {
     if (isWriting(request, 'PATCH')) times += 1;
     return next(request);
   });
-  const shown = eachText((item) => (times > 0 ? item.replace(/\}$/, `,"revision":${times}}`) : item));
+  const shown = eachText((item) => (times > 0 ? change(item, times) : item));
   return both(shown, counting);
 }

@@ -1,8 +1,11 @@
 /** Unusual but correct pages, screenings and links. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
 import {
   both,
   eachText,
+  isTokenRequest,
+  middleware,
   nextOf,
   nextQuery,
   nextUrls,
@@ -13,11 +16,11 @@ import {
   type PageText,
 } from '../run/alter.ts';
 import type { ServiceRequest } from '../http/http.ts';
-import { withEvents } from '../faults/fault.ts';
+import { withEvents, withoutWindow } from '../faults/fault.ts';
 import { linked } from '../faults/next.ts';
 import { eachItem, alterStored, retimed, sized } from '../faults/rows.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { withoutEvents, withTimesOfEvents, type Groups } from './variant.ts';
+import { withTimesOfEvents, type Groups } from './variant.ts';
 
 const timesOfNext = (spell: (text: string) => string): ServerOptions =>
   nextQuery((query) => ['to', 'from'].forEach((name) => query.set(name, spell(query.get(name)!))));
@@ -70,6 +73,12 @@ function cutShort(): ServerOptions {
       : page;
   });
 }
+
+const SIGNED_EVERY_MS = 100;
+const SLOW_WRITE_MS = 20;
+
+const signed = (item: string, name: string, signature: number): string =>
+  item.replace(/\}$/, `,"${name}":"https://example.com/?${signature}"}`);
 
 const FURTHER = ',"score":1e400,"nested":{"id":"x","testTime":1}}';
 
@@ -168,10 +177,18 @@ export const pages: Groups = {
     ),
   },
   'with normalised paths': {
-    'a URL in each item that is signed anew in each answer': {
-      server: eachText((item, page) => item.replace(/\}$/, `,"picture":"https://example.com/?${page}"}`)),
+    'a URL in each item that is signed anew in each answer, and one every 100 ms; writes take 20 ms': {
+      server: both(
+        eachText((item, page) =>
+          signed(signed(item, 'picture', page), 'film', Math.floor(Date.now() / SIGNED_EVERY_MS)),
+        ),
+        middleware(() => async (request, next) => {
+          if (!isTokenRequest(request) && request.method !== 'GET') await sleep(SLOW_WRITE_MS);
+          return next(request);
+        }),
+      ),
       // No capture has the URL of an answer.
-      target: withoutEvents,
+      target: withoutWindow,
     },
   },
 };
