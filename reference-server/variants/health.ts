@@ -25,7 +25,7 @@ const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 export const dated = (offMs: number): ServerOptions =>
   answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString()));
 
-export const cache = (hasAge: boolean) => ({
+export const cache = (hasAge: boolean, forMs = 2_000) => ({
   server: middleware(() => {
     const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
     return async (request, next) => {
@@ -33,7 +33,7 @@ export const cache = (hasAge: boolean) => ({
       const key = `${request.path} ${request.headers['authorization']} ${request.headers['accept-encoding']}`;
       const held = kept.get(key);
       const ageMs = held ? Date.now() - held.atMs : Infinity;
-      if (held && ageMs < 2_000)
+      if (held && ageMs < forMs)
         return hasAge ? withHeader(held.answer, 'age', String(Math.ceil(ageMs / 1000))) : held.answer;
       const answer = await next(request);
       if (answer.status === 200) kept.set(key, { answer, atMs: Date.now() });

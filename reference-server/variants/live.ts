@@ -266,6 +266,10 @@ export const LIVE: readonly Variant[] = [
   live('the testTimes of thirty screenings are corrected once', correcting()),
   live('thirty screenings are deleted, and stored 0.7 s later with other testTimes', correcting(700)),
   live('screenings are deleted during the run, and half of them in one step', deleting()),
+  live(
+    'a cache of eight seconds by URL and token, while screenings are deleted',
+    both(deleting(), cache(false, 8_000).server),
+  ),
   live('12,000 screenings of one instant before the others, and no dataset', hugeTie(12_000)),
   { name: 'one of two replicas shows what is stored 0.3 s after the other', server: replicas() },
   {

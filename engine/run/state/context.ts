@@ -2,7 +2,15 @@
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
 import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
-import { pageOf, shows, tenantOfPath, withoutTraversal, type PageQuery } from '../../client/page.ts';
+import {
+  pageOf,
+  queryValue,
+  shows,
+  tenantOfPath,
+  withoutTraversal,
+  type PageQuery,
+} from '../../client/page.ts';
+import { formatInstant, isMovable, parseInstant, shift, spellingOf } from '../../data/instant.ts';
 import type { Key } from '../../data/oracle.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -48,6 +56,15 @@ export async function untilReplicasShow(
 /** The most pages that are requested again for screenings that an answer lacks. */
 const WITNESSES_AT_MOST = 30;
 
+/** The URL with a `to` of so many seconds later, which begins with the same items: a cache in front repeats no page. */
+function endingLater(url: string, seconds: number): string {
+  const text = queryValue(url, 'to') ?? '';
+  const at = parseInstant(text);
+  const later = at && shift(at, BigInt(seconds), 0);
+  if (!later || !isMovable(later)) return url;
+  return url.replace(/(?<=[?&]to=)[^&]*/, encodeURIComponent(formatInstant(later, spellingOf(text))));
+}
+
 /**
  * Those of these screenings that an answer must not lack: they were known before its request, and still exist. Without
  * a dataset, one that the page which showed it first lacks now, twice since every second answer may lack it, was
@@ -71,7 +88,7 @@ export async function stillThere(
     const here = lookedUp.filter((item) => item.witness === url && !present.has(item));
     // No page has shown it yet: only the dataset contains it.
     if (url === undefined || here.length === 0) continue;
-    const request = run.requestTo(withoutTraversal(url), authorization);
+    const request = run.requestTo(endingLater(withoutTraversal(url), run.client.requests), authorization);
     const page = await run.client.send({ ...request, provoked }, { unjudged: true });
     // A failed request shows nothing.
     if (pageOf(page).items) for (const item of here) (shows(page, item) ? present : absent).add(item);
