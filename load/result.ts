@@ -106,11 +106,13 @@ type LoadFinding = ReturnType<typeof gatherFindings>[number];
 /** Further messages of a requirement rarely say anything new. */
 const MOST_MESSAGES = 5;
 
+type LoadFailure = Pick<Failure, 'message' | 'request' | 'response' | 'curl'> & { count: number };
+
 /** Groups findings of single answers by requirement. */
 export function gatherFindings(found: readonly Finding[]) {
-  const byId = new Map<string, Map<string, Failure & { count: number }>>();
+  const byId = new Map<string, Map<string, LoadFailure>>();
   for (const { id, message, request = '', response = '' } of found) {
-    const messages = byId.get(id) ?? new Map<string, Failure & { count: number }>();
+    const messages = byId.get(id) ?? new Map<string, LoadFailure>();
     const url = request.replace(/^GET /, '');
     const curl = url && `curl -sS -i --globoff -H "Authorization: Bearer $TOKEN" ${quote(url)}`;
     const known = messages.get(message) ?? { message, request, response, curl, count: 0 };

@@ -3,7 +3,7 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report/report.ts';
 import { type TimelineEntry, inWords, timeline } from '../render/pictures.ts';
 import { markup } from '../render/markup.ts';
-import { limitedTo, messageLines, withoutEmpty, words, durationText } from '../render/results.ts';
+import { limitedTo, mismatchLines, withoutEmpty, words, durationText } from '../render/results.ts';
 import type { Item, Results } from '../render/results.ts';
 
 export interface ClientFailure {
@@ -72,7 +72,7 @@ function itemOf(result: SituationResult): Item {
     picture: timeline(result.timeline),
   };
   const [first = [], ...others] = failures.map((failure) => [
-    ...messageLines(failure),
+    ...mismatchLines(failure),
     { label: 'requests', texts: failure.requests, kind: 'line' } as const,
   ]);
   return {

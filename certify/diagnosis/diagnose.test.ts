@@ -12,7 +12,7 @@ const failed = (
   message: string,
   { request = '', response = '', ...more }: Shown = {},
 ): RequirementResult => {
-  const [, expected, received] = /^expected (.*), got (.*)$/.exec(message) ?? [];
+  const [, expected = '', received = ''] = /^expected (.*), got (.*)$/.exec(message) ?? [];
   return {
     ...requirement(id),
     lookAt: [...requirement(id).lookAt],

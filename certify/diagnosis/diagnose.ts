@@ -36,10 +36,10 @@ function diagnosisOf(findings: string[], evidence: Evidence, results: readonly R
 /** If a requirement failed by wrong rejections, accepted requests under it are another mistake. */
 const isAcceptedToo = (failure: Failure, { failures }: RequirementResult): boolean =>
   isServed(failure) && failures.some((other) => isRefusedWrongly(other));
-const wantsRefusal = ({ expected = '' }: Failure): boolean => /^4\d\d /.test(expected);
-const isServed = (failure: Failure): boolean => wantsRefusal(failure) && /^2/.test(failure.received ?? '');
+const wantsRefusal = ({ expected }: Failure): boolean => /^4\d\d /.test(expected);
+const isServed = (failure: Failure): boolean => wantsRefusal(failure) && /^2/.test(failure.received);
 const isRefusedWrongly = (failure: Failure): boolean =>
-  wantsRefusal(failure) && /^[45]\d\d/.test(failure.received ?? '');
+  wantsRefusal(failure) && /^[45]\d\d/.test(failure.received);
 
 function causesOf(evidence: Evidence): string[][] {
   const ids = [...evidence.keys()];

@@ -71,8 +71,8 @@ const haveSameAnswer = (one: Broken, other: Broken): boolean =>
   );
 
 function featuresOf(failure: Failure): string[] {
-  const { message, expected = message, picture, only = [], request, response } = failure;
-  const [received = ''] = failure.received?.split(UNLESS) ?? [];
+  const { expected, picture, only = [], request, response } = failure;
+  const [received = ''] = failure.received.split(UNLESS);
   return [
     `${WANTED}${plain(expected)}`,
     ...(answerFeatures(received, expected) ?? [

@@ -1,4 +1,5 @@
 /** The results of certifying a service or a client, with counts, words and order shared by all report formats. */
+import type { Mismatch } from '../../engine/checks/mismatch.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report/report.ts';
 import { type Markup, clip, oneLine, visible } from './markup.ts';
@@ -186,19 +187,10 @@ const lineOf =
 export const words = lineOf('words');
 export const commands = lineOf('command');
 
-/** Expected and received as separate lines; the whole message as `found` if it compares nothing. */
-export const messageLines = ({
-  message,
-  expected,
-  received,
-}: {
-  readonly message: string;
-  readonly expected?: string | undefined;
-  readonly received?: string | undefined;
-}): readonly EvidenceLine[] =>
-  expected === undefined || received === undefined
-    ? [words('found', message)]
-    : [words('expected', expected), words('received', received)];
+export const mismatchLines = ({ expected, received }: Mismatch): readonly EvidenceLine[] => [
+  words('expected', expected),
+  words('received', received),
+];
 
 export const number = (value: number): string => value.toLocaleString('en-US');
 

@@ -4,7 +4,7 @@ import {
   commands,
   countsText,
   limitedTo,
-  messageLines,
+  mismatchLines,
   number,
   withoutEmpty,
   sections,
@@ -225,7 +225,7 @@ function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Fa
   const confirmed = [failure.confirmed, count > 1 ? `one of ${number(count)} such findings` : ''];
   return withoutEmpty([
     { label: 'sent', texts: [request], kind: 'exchange' },
-    ...messageLines(failure),
+    ...mismatchLines(failure),
     { label: 'answer', texts: [response], kind: 'exchange' },
     { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
     words('logged as', failure.requestId ?? ''),
@@ -255,7 +255,7 @@ function causeOf(
   const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
   const lines = withoutEmpty([
     { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
-    ...(failure && full ? messageLines(failure) : []),
+    ...(failure && full ? mismatchLines(failure) : []),
     words('confirmed', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
     words('also breaks', findings.slice(1).join(' ')),
     words('probably', likest ? `“${likest.name}”` : ''),

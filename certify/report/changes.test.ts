@@ -7,7 +7,7 @@ import { historyHtml, keep, lastRun } from '../render/history.ts';
 import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
 
-const failures = [{ message: 'm', request: '', response: '', curl: '' }];
+const failures = [{ message: 'm', expected: 'e', received: 'r', request: '', response: '', curl: '' }];
 const broken = { status: 'fail', checks: 1, failures } as const;
 const observing = (report: Report, seen: string): Report => ({
   ...report,

@@ -11,8 +11,8 @@ import { LONGEST_SPELT, TOKEN } from './redact.ts';
 /** One piece of evidence against the target. Text only, secrets and tokens already redacted. */
 export const failureSchema = z.object({
   message: z.string().describe('expected …, got …'),
-  expected: z.string().optional().describe('its first half; absent where nothing was compared'),
-  received: z.string().optional().describe('its second half'),
+  expected: z.string().describe('its first half'),
+  received: z.string().describe('its second half'),
   request: z.string().describe('GET http://… as it was sent; empty if no single request shows the failure'),
   response: z.string().describe('200 …: the status and the telling part of the answer'),
   curl: z.string().describe('shows the failure from a shell, with $TOKEN in place of the token'),
