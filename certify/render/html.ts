@@ -182,7 +182,7 @@ function evidenceRow({ label, texts, kind, picture }: EvidenceLine): Markup {
     picture ??
     (kind === 'command'
       ? cut.map((text) => command(text, label))
-      : kind !== 'words' || label === 'case'
+      : kind !== 'words'
         ? markup`<pre tabindex="0">${cut.join('\n')}</pre>`
         : cut.length > 1
           ? markup`<ol>${cut.map((text) => markup`<li>${prose(text)}</li>`)}</ol>`

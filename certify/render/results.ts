@@ -4,11 +4,14 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Status, Verdict } from '../report/report.ts';
 import { type Markup, clip, oneLine, visible } from './markup.ts';
 
-/** One labelled piece of evidence. A command is never cut or wrapped, so that it can be copied; a line is cut at the width. */
+/**
+ * One labelled piece of evidence. A command is never cut or wrapped, so that it can be copied; a line is cut at the
+ * width; the page shows verbatim text in the lines that it has.
+ */
 export interface EvidenceLine {
   readonly label: string;
   readonly texts: readonly string[];
-  readonly kind: 'words' | 'exchange' | 'command' | 'line';
+  readonly kind: 'words' | 'verbatim' | 'command' | 'line';
   /** Shown instead of the texts in formats with pictures. */
   readonly picture?: Markup;
 }

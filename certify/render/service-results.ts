@@ -224,13 +224,13 @@ function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Fa
   const { request, response, picture, counterexample, count = 1 } = failure;
   const confirmed = [failure.confirmed, count > 1 ? `one of ${number(count)} such findings` : ''];
   return withoutEmpty([
-    { label: 'sent', texts: [request], kind: 'exchange' },
+    { label: 'sent', texts: [request], kind: 'verbatim' },
     ...mismatchLines(failure),
-    { label: 'answer', texts: [response], kind: 'exchange' },
-    { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'exchange' },
+    { label: 'answer', texts: [response], kind: 'verbatim' },
+    { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'verbatim' },
     words('logged as', failure.requestId ?? ''),
     words('fails', (failure.only ?? []).join(', ')),
-    words('case', ...scriptLines(counterexample ?? {})),
+    { label: 'case', texts: scriptLines(counterexample ?? {}), kind: 'verbatim' },
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
     words('confirmed', confirmed.filter(Boolean).join('; ')),
     ...(index === 0 ? [words('look at', ...lookAt), commands('replay', replayCommand(report, id))] : []),
@@ -254,7 +254,7 @@ function causeOf(
   const [likest, ...others] = behavesLike;
   const [fix = '', ...right] = likest?.remedy.split('\n') ?? [];
   const lines = withoutEmpty([
-    { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'exchange' },
+    { label: 'sent', texts: [full ? (failure?.request ?? '') : ''], kind: 'verbatim' },
     ...(failure && full ? mismatchLines(failure) : []),
     words('confirmed', failure?.confirmed?.startsWith('flaky') ? failure.confirmed : ''),
     words('also breaks', findings.slice(1).join(' ')),
@@ -264,7 +264,7 @@ function causeOf(
       ? [
           words('why', likest.why),
           words('fix', fix),
-          { label: 'right', texts: right, kind: 'exchange' } as const,
+          { label: 'right', texts: right, kind: 'verbatim' } as const,
           commands('explain', commandLine('certify', `--explain ${quote(likest.name)}`)),
         ]
       : [words('look at', ...(result?.lookAt.slice(0, full ? 3 : 1) ?? []))]),
