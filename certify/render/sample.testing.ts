@@ -124,7 +124,7 @@ export function incompleteReport(): Report {
     verdict: 'incomplete',
     summary: 'Nothing could be tested: start the target, or correct authUrl.',
     basis,
-    selection: ['4.2', '5-missing'],
+    selection: REQUIREMENTS.map(({ id }) => id).filter((id) => id.startsWith('4.2-') || id === '5-missing'),
     observations: [],
     requests: 1,
     durationMs: 38,

@@ -18,9 +18,7 @@ import { quote, type Failure } from '../../engine/run/evidence/evidence.ts';
 
 /** The selected requirements, by default all. Requirements outside the selection do not count as untested. */
 export const selected = ({ requirements, selection }: Report): readonly RequirementResult[] =>
-  selection
-    ? requirements.filter(({ id, section }) => selection.includes(id) || selection.includes(section))
-    : requirements;
+  requirements.filter(({ id }) => selection?.includes(id) ?? true);
 
 export function resultsOf(report: Report): Results {
   const { target, verdict, summary, kit, startedAt, durationMs, selection, basis } = report;
