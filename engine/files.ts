@@ -77,7 +77,7 @@ export async function prepareDirectory(directory: string, flag = '--report-dir')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new UsageError(
-      `the report can't be written to ${directory} (${code ?? message}); name another directory with ${flag}`,
+      `files can't be written to ${directory} (${code ?? message}); name another directory with ${flag}`,
     );
   }
 }
@@ -101,6 +101,14 @@ export async function writeAtomically(path: string, text: string): Promise<void>
     throw error;
   }
 }
+
+/** Throws a UsageError if the file exists, which stays as it is, or cannot be written; `what` names it there. */
+export const writeNew = (path: string, text: string, mode: number, what = path): Promise<void> =>
+  writeFile(path, text, { flag: 'wx', mode }).catch(({ code, message }: NodeJS.ErrnoException) => {
+    const why =
+      code === 'EEXIST' ? 'already exists and was not changed' : `can't be written (${code ?? message})`;
+    throw new UsageError(`${what} ${why}`);
+  });
 
 /** Node's message for a failed system call, without the name of the call. */
 export const reasonOf = ({ message }: Error): string =>

@@ -1,7 +1,8 @@
 /** The target file: `--init` writes an example, `--check-target` compares it with a token and a few pages. */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { Untested, UsageError, unlessUntested } from '../../engine/errors.ts';
+import { Untested, unlessUntested } from '../../engine/errors.ts';
+import { writeNew } from '../../engine/files.ts';
 import { commandLine, PACKAGE_FOLDER } from '../../engine/package.ts';
 import { readToken, whyNoToken } from '../../engine/client/token.ts';
 import { sameBase } from '../../engine/checks/token.ts';
@@ -157,13 +158,7 @@ export async function init(path: string, shown: string): Promise<string> {
   const schema = relative(dirname(path), join(PACKAGE_FOLDER, 'certify/schemas/target.schema.json'));
   const url = schema.replaceAll('\\', '/').replace(/^(?!\.)/, './');
   const content = text.replace(/(?<="\$schema": ).*(?=,)/, () => JSON.stringify(url));
-  await writeFile(path, content, { flag: 'wx', mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(
-      error.code === 'EEXIST'
-        ? `--init: ${shown} already exists and was not changed`
-        : `--init: can't write ${shown} (${error.code ?? error.message})`,
-    );
-  });
+  await writeNew(path, content, 0o600, `--init: ${shown}`);
   const secrets = [...content.matchAll(/: "\$\{(\w+)\}"/g)].map(([, name]) => name);
   return [
     `${shown} written: fill in the addresses and clients, remove what you do not have.`,

@@ -49,7 +49,7 @@ const HARDSHIPS: readonly Hardship[] = [
     name: 'a report folder that is a file',
     args: () => args('package.json'),
     status: 2,
-    words: /^certify: the report can't be written to .*name another directory with --report-dir$/m,
+    words: /^certify: files can't be written to .*name another directory with --report-dir$/m,
     verdicts: [NONE],
   },
   {
