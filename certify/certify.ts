@@ -4,7 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unlessAborted } from '../engine/clock.ts';
 import { Kit } from '../engine/run/kit.ts';
-import { DEFAULTS, type KitOptions } from '../engine/run/state/context.ts';
+import { DEFAULTS, randomSeed, type KitOptions } from '../engine/run/state/context.ts';
 import { isViolation, type Finding } from '../engine/run/state/ledger.ts';
 import { inOrder, type Check, runsEarly } from '../engine/run/check.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -68,7 +68,7 @@ export function selectIds(words: readonly string[]): RequirementId[] {
 }
 
 export const kitOptions = ({
-  seed = Math.floor(Math.random() * 2 ** 31),
+  seed = randomSeed(),
   runs = DEFAULTS.runs,
   maxRequests = DEFAULTS.maxRequests,
   timeoutMs = DEFAULTS.timeoutMs,

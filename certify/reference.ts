@@ -1,5 +1,5 @@
 /** The reference server for certification, with every member that a target file can have. */
-import { DEFAULTS } from '../engine/run/state/context.ts';
+import { DEFAULTS, randomSeed } from '../engine/run/state/context.ts';
 import { startReference, type RunningReference } from '../reference-server/command/child.ts';
 import { loadTarget } from '../engine/target/target.ts';
 
@@ -27,7 +27,7 @@ export const startForCertificate = (
 // -- Playwright’s global setup: starts it unless SCREENINGS_TARGET names a target file ----------------
 
 export default async function setUp(): Promise<() => Promise<void>> {
-  process.env['SEED'] ??= String(Math.floor(Math.random() * 2 ** 31));
+  process.env['SEED'] ??= String(randomSeed());
   const runs = process.env['RUNS'] ? Number(process.env['RUNS']) : undefined;
   const reference = process.env['SCREENINGS_TARGET'] ? undefined : await startForCertificate(runs);
   const file = reference?.file ?? process.env['SCREENINGS_TARGET']!;

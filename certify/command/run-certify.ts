@@ -3,6 +3,7 @@ import { EXIT } from '../../engine/command-line.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { RunningReference } from '../../reference-server/command/child.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
+import { randomSeed } from '../../engine/run/state/context.ts';
 import {
   loadDataset,
   loadTarget,
@@ -45,7 +46,7 @@ export async function run(options: Options, io: Io): Promise<number> {
   await prepareDirectory(at(options.reportDir));
   if (options.history !== undefined) await prepareDirectory(at(options.history), '--history');
   if (options.har !== undefined) await prepareFile(at(options.har), '--har');
-  const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
+  const seed = options.seed ?? randomSeed();
   await using reference = isDescribed(options) ? undefined : await startedReference(options.runs, output);
   const session = { ...given, options, io, seed, reference };
   const first = await certifyOnce(session, given.baseline);

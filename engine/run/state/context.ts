@@ -1,4 +1,5 @@
 /** The options of a run, the context that the parts of a kit share, and what may have changed on a live tenant. */
+import { randomInt } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
 import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
@@ -124,5 +125,8 @@ export interface KitOptions extends Omit<ClientOptions, 'onExchange' | 'onAnswer
   /** Scales the polling timeouts for eventually consistent data; tests use 0.1. */
   readonly pollingScale?: number | undefined;
 }
+
+/** Any seed that fast-check and the flags accept. */
+export const randomSeed = (): number => randomInt(2 ** 31);
 
 export const DEFAULTS = { runs: 10, maxRequests: 6000, timeoutMs: 10_000 } as const;
