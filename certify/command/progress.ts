@@ -4,7 +4,7 @@ import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { isViolation } from '../../engine/run/state/ledger.ts';
 import type { Progress } from '../certify.ts';
 import { clip, oneLine } from '../render/markup.ts';
-import { durationText } from '../render/results.ts';
+import { cut, durationText } from '../render/results.ts';
 
 const PLAIN_EVERY_MS = 5_000;
 const MOVING_EVERY_MS = 200;
@@ -36,8 +36,7 @@ export function showProgress(
       ...(throttledMs > 0 ? [`${durationText(throttledMs)} waited after 429`] : []),
     ];
     const text = `${counted.join(', ')}  ${check.title}`;
-    const columns = out.columns || 80;
-    const fitting = text.length < columns ? text : `${text.slice(0, columns - 2)}…`;
+    const fitting = cut(text, (out.columns || 80) - 1);
     if (!moves) return line(fitting);
     out.write(`\r\x1b[K${fitting}`);
   };

@@ -241,7 +241,8 @@ export const pastable = (text: string): string =>
     ? '# too long to paste as one line: see report.json'
     : text;
 
-const cut = (text: string, length: number): string =>
+/** Cuts a text to this many columns. */
+export const cut = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length - 1)}…` : text;
 
 const INDENT = '  ';
