@@ -12,7 +12,7 @@ for (const [line, message] of [
   ['--signing-key package.json', /--signing-key.*it contains no private key in PEM/],
   ['--signing-key nowhere.pem', /--signing-key.*it can't be read \(ENOENT\)/],
   ['--port 70000', 'expected 0 to 65535'],
-  ['--rate-limit much', '"much" is not a rate'],
+  ['--rate-limit much', "'much' is invalid. expected requests/duration such as 100/10s."],
   ['--rate-algorithm magic', 'Allowed choices are fixed-window, sliding-window, token-bucket'],
   ['--rate-burst 5', '--rate-burst requires --rate-limit'],
   ['--rate-burst 5 --rate-limit 9/1s', 'and --rate-algorithm token-bucket'],

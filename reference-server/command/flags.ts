@@ -155,13 +155,7 @@ const privateKey = (file: string): string => {
   return readFileSync(file, 'utf8');
 };
 
-const rate = (text: string): Pick<RateLimit, 'limit' | 'windowMs'> => {
-  try {
-    return parseRate(text);
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message);
-  }
-};
+const rate = valueParser('expected requests/duration such as 100/10s.', parseRate);
 
 const prefix = valueParser('expected a path such as /api.', (text) =>
   /^(\/[\w.~-]+)*\/?$/.test(text) ? text.replace(/\/$/, '') : undefined,

@@ -75,5 +75,6 @@ test('parses rates, and rejects other texts', () => {
     { limit: 1, windowMs: 250 },
     { limit: 1000, windowMs: 3_600_000 },
   ]);
-  for (const text of ['0/10s', '10/0s', '10', '10/10', 'ten/s']) expect(() => parseRate(text)).toThrow(text);
+  for (const text of ['0/10s', '10/0s', '10', '10/10', 'ten/s'])
+    expect(parseRate(text), text).toBeUndefined();
 });

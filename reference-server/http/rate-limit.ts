@@ -15,14 +15,12 @@ export interface RateLimit {
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Parses `100/10s` (units ms, s, m, h). Throws a RangeError for anything else. */
-export function parseRate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> {
+/** Parses `100/10s` (units ms, s, m, h); undefined for anything else. */
+export function parseRate(text: string): Pick<RateLimit, 'limit' | 'windowMs'> | undefined {
   const match = /^(\d+)\/(\d*)(ms|s|m|h)$/.exec(text);
   const limit = Number(match?.[1]);
   const windowMs = Number(match?.[2] || 1) * (UNIT_MS[match?.[3] ?? ''] ?? NaN);
-  if (!(limit >= 1 && windowMs >= 1))
-    throw new RangeError(`${JSON.stringify(text)} is not a rate: expected requests/duration such as 100/10s`);
-  return { limit, windowMs };
+  return limit >= 1 && windowMs >= 1 ? { limit, windowMs } : undefined;
 }
 
 export function createRateLimiter(rate: RateLimit): RateLimiter {
