@@ -7,12 +7,12 @@ import { SPELL } from '../reference-server/non-implementations/bodies.ts';
 import { NON_IMPLEMENTATIONS } from '../reference-server/non-implementations/servers.ts';
 import {
   withTokenEndpoint,
-  isTokenPath,
   ITEMS,
   page,
   tokenAnswer,
 } from '../reference-server/non-implementations/tools.ts';
 import { serve } from '../reference-server/http/http.ts';
+import { isTokenRequest } from '../reference-server/run/alter.ts';
 import { load, setting, test, writeTarget } from './zoo/setting.ts';
 import type { SimulatedSettings } from './zoo/server.ts';
 import type { Behaviour } from './zoo/targets.ts';
@@ -93,7 +93,7 @@ for (const [kind, issued] of [
         return page([{ ...ITEMS[0], testTime: said, tenantId: said }, ...ITEMS.slice(1)], said);
       });
       await using server = await serve(async (request) =>
-        issued && isTokenPath(request) ? tokenAnswer(issued) : echo(request),
+        issued && isTokenRequest(request) ? tokenAnswer(issued) : echo(request),
       );
       const file = await writeTarget(info.outputPath(), server.origin, secret);
       const directory = info.outputPath('result');

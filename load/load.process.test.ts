@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { GENERATED_WINDOW } from '../fixtures/dataset/generator.ts';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
-import { json, page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
+import { page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
 import { middleware, nextQuery, queryOf, withHeader } from '../reference-server/run/alter.ts';
 import { createLimiter } from './estimate/limiter-models.ts';
-import { type Listener, serve } from '../reference-server/http/http.ts';
+import { jsonAnswer, type Listener, serve } from '../reference-server/http/http.ts';
 import type { Session } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
@@ -95,7 +95,7 @@ test('a rate limit holds only if --slo-errors allows the rejections', FULL, asyn
 test('soak: stops early with exit status 1 if almost all requests fail', FULL, async ({}, info) => {
   test.slow();
   let asked = 0;
-  await using server = await serve(withTokenEndpoint(() => (asked++ < 50 ? page() : json(503, {}))));
+  await using server = await serve(withTokenEndpoint(() => (asked++ < 50 ? page() : jsonAnswer(503, {}))));
   const file = await writeTarget(info.outputPath(), server.origin);
   const flags = ['--duration', '10m', '--report-dir', info.outputPath(), '--target', file];
   const { status, output } = await load(['soak', ...flags]);
@@ -122,7 +122,7 @@ const limitedByItems = middleware(() => {
     const answer = await next(request);
     const isFull = String(answer.body).includes('"testTime"');
     if (!isFull || limiter(performance.now()) === 0) return answer;
-    return withHeader(json(429, { code: 'rate_limited' }), 'retry-after', '2');
+    return withHeader(jsonAnswer(429, { code: 'rate_limited' }), 'retry-after', '2');
   };
 });
 
@@ -207,7 +207,7 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   const isFirst = (query: URLSearchParams) =>
     query.has('from') && !query.has('from_id') && Date.parse(query.get('from')!) !== first;
   const fails = middleware(
-    () => async (request, next) => (isFirst(queryOf(request)) ? json(503, {}) : next(request)),
+    () => async (request, next) => (isFirst(queryOf(request)) ? jsonAnswer(503, {}) : next(request)),
   );
   await using failing = await startSimulatedServer({ screenings: 6000, fault: fails });
   const compared = paging.run(await openSession(k6, failing.target, options));

@@ -7,15 +7,9 @@ import { promisify } from 'node:util';
 import { temporaryFolder } from '../../engine/files.ts';
 import { expect } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
-import {
-  isTokenPath,
-  json,
-  page,
-  token,
-  withTokenEndpoint,
-} from '../../reference-server/non-implementations/tools.ts';
-import { type Handler, serve } from '../../reference-server/http/http.ts';
-import { pages } from '../../reference-server/run/alter.ts';
+import { page, token, withTokenEndpoint } from '../../reference-server/non-implementations/tools.ts';
+import { type Handler, jsonAnswer, serve } from '../../reference-server/http/http.ts';
+import { isTokenRequest, pages } from '../../reference-server/run/alter.ts';
 import { writeScripts } from '../commands/write.ts';
 import { baseEnvironment, K6_OFFLINE, scriptPath } from '../run/k6-run.ts';
 import { load, setting, test } from '../zoo/setting.ts';
@@ -111,17 +105,22 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
 function deadTokenEndpoint(): Handler {
   let minted = 0;
   return async (request) =>
-    !isTokenPath(request)
+    !isTokenRequest(request)
       ? page()
       : minted++ > 0
-        ? json(503, { error: 'server_error' })
-        : json(200, { access_token: token(), token_type: 'Bearer', expires_in: 1, scope: 'screenings.read' });
+        ? jsonAnswer(503, { error: 'server_error' })
+        : jsonAnswer(200, {
+            access_token: token(),
+            token_type: 'Bearer',
+            expires_in: 1,
+            scope: 'screenings.read',
+          });
 }
 
 /** Serves one page in `times` requests, and 429 otherwise. */
 function mostly429(times = Infinity): Handler {
   let asked = 0;
-  const limited = { ...json(429, { code: 'rate_limited' }), headers: [['retry-after', '1'] as const] };
+  const limited = { ...jsonAnswer(429, { code: 'rate_limited' }), headers: [['retry-after', '1'] as const] };
   return withTokenEndpoint(() => (++asked % times === 0 ? page() : limited));
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GENERATED_WINDOW, generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { errorAnswer, type Handler, listen } from '../../reference-server/http/http.ts';
 import { createService } from '../../reference-server/http/service.ts';
-import { isTokenPath } from '../../reference-server/non-implementations/tools.ts';
+import { isTokenRequest } from '../../reference-server/run/alter.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { memoryParts } from '../../reference-server/store/memory.ts';
 import { type Behaviour, server, type VirtualTarget } from './targets.ts';
@@ -37,9 +37,9 @@ export async function startSimulatedServer(settings: SimulatedSettings) {
 
   const behaving: Handler = async (request) => {
     const answer = await served(request);
-    if (isTokenPath(request)) counts.tokens += 1;
+    if (isTokenRequest(request)) counts.tokens += 1;
     else if (answer.status === 401) counts.unauthenticated += 1;
-    if (isTokenPath(request) || answer.status !== 200) return answer;
+    if (isTokenRequest(request) || answer.status !== 200) return answer;
     const atMs = performance.now();
     if (behaviour) {
       const client = /tenants\/([^/]+)/.exec(request.path)![1]!;

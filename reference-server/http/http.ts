@@ -81,11 +81,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 /** How long to read and discard the rest of a rejected request. */
 const LINGER_MS = 5_000;
 
-export function jsonAnswer(
-  status: number,
-  body: string | Readonly<Record<string, unknown>>,
-  headers: HeaderLines = [],
-): ServiceAnswer {
+export function jsonAnswer(status: number, body: string | object, headers: HeaderLines = []): ServiceAnswer {
   return {
     status,
     headers: [['content-type', 'application/json'], ...headers],

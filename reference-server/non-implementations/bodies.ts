@@ -1,6 +1,6 @@
 /** Invalid bodies, valid ones that break careless readers, and ones just below the kit's limits; tokens are issued. */
-import type { ServiceAnswer } from '../http/http.ts';
-import { withTokenEndpoint, http, ITEMS, json, page, TENANT, token, tokenAnswer } from './tools.ts';
+import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { withTokenEndpoint, http, ITEMS, page, TENANT, token, tokenAnswer } from './tools.ts';
 import type { NonImplementation } from './tools.ts';
 
 const DEEP = 10_000;
@@ -44,14 +44,14 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
   'items of wrong types': () =>
     page([1, 'x', true, [], [[]], {}, { id: {}, tenantId: [], testTime: {} }, { id: '1', testTime: 1 }]),
   'null items': () => page([null, null, first]),
-  'items that is no array': () => json(200, { items: { 0: first, length: 1 }, links: [] }),
+  'items that is no array': () => jsonAnswer(200, { items: { 0: first, length: 1 }, links: [] }),
   'a page that is an array': () => typed('[]'),
   'a screening of a million fields': () =>
     withMembers(Array.from({ length: MANY }, (_, i) => `"f${i}":${i}`).join()),
   'a testTime of a hundred thousand characters': () =>
     page([{ id: 1, tenantId: TENANT, testTime: `2026-03-01T10:00:00.${'1'.repeat(MANY / 10)}Z` }, first]),
   'terminal codes and HTML in every string': () => ({
-    ...json(200, {
+    ...jsonAnswer(200, {
       items: [{ id: 1, tenantId: SPELL, testTime: SPELL, [SPELL]: SPELL }, { id: SPELL }],
       links: { next: SPELL },
       [SPELL]: SPELL,
@@ -62,7 +62,7 @@ const pages: Readonly<Record<string, () => ServiceAnswer>> = {
     ],
   }),
   'terminal codes and HTML in every refusal': () =>
-    json(400, { code: SPELL, error: SPELL, error_description: SPELL, message: SPELL }),
+    jsonAnswer(400, { code: SPELL, error: SPELL, error_description: SPELL, message: SPELL }),
 };
 
 const tokens: Readonly<Record<string, () => ServiceAnswer>> = {
@@ -81,9 +81,9 @@ const tokens: Readonly<Record<string, () => ServiceAnswer>> = {
   'a token for a tenant of another path': () =>
     tokenAnswer(token({ tenant_id: '../../../admin?x=#\r\nx-owned: 1' })),
   'expires_in of 1e400 and a token_type of markup': () =>
-    json(200, `{"access_token":"${token()}","token_type":${JSON.stringify(SPELL)},"expires_in":1e400}`),
+    jsonAnswer(200, `{"access_token":"${token()}","token_type":${JSON.stringify(SPELL)},"expires_in":1e400}`),
   'terminal codes and HTML for every token': () =>
-    json(400, { error: SPELL, error_description: SPELL, [SPELL]: SPELL }),
+    jsonAnswer(400, { error: SPELL, error_description: SPELL, [SPELL]: SPELL }),
 };
 
 export const BODIES: readonly NonImplementation[] = [

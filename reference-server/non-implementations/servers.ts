@@ -7,29 +7,29 @@ import { screening } from '../faults/rows.ts';
 import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { BODIES } from './bodies.ts';
-import { withTokenEndpoint, http, json, closedPort, page, sockets, tokenAnswer } from './tools.ts';
+import { withTokenEndpoint, http, closedPort, page, sockets, tokenAnswer } from './tools.ts';
 import type { NonImplementation } from './tools.ts';
 import { WAYS, WIRE } from './wire.ts';
 
 const EVERYTHING: Readonly<Record<string, ServiceAnswer>> = {
-  '200 with an empty object': json(200, {}),
-  '200 with a token and an empty page in one': json(200, {
+  '200 with an empty object': jsonAnswer(200, {}),
+  '200 with a token and an empty page in one': jsonAnswer(200, {
     ...(JSON.parse(String(tokenAnswer().body)) as object),
     ...{ items: [], links: {} },
   }),
   '200 without a body': withoutBody(200),
-  '401': json(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
-  '404': json(404, { code: 'not_found' }),
-  '500': json(500, { code: 'internal_error' }),
+  '401': jsonAnswer(401, { code: 'unauthenticated', error: 'invalid_client', error_description: 'x' }),
+  '404': jsonAnswer(404, { code: 'not_found' }),
+  '500': jsonAnswer(500, { code: 'internal_error' }),
   'a redirect to itself': withoutBody(302, [['location', '/']]),
   'a web page': html(200, 'Welcome'),
 };
 
 const PAGES: Readonly<Record<string, ServiceAnswer>> = {
-  'always an empty page': json(200, { items: [], links: {} }),
+  'always an empty page': jsonAnswer(200, { items: [], links: {} }),
   'a static copy of one good page': page(),
-  '401 to every page': json(401, { code: 'unauthenticated' }),
-  '500 to every page': json(500, { code: 'internal_error' }),
+  '401 to every page': jsonAnswer(401, { code: 'unauthenticated' }),
+  '500 to every page': jsonAnswer(500, { code: 'internal_error' }),
   '204 to every page': withoutBody(204),
 };
 
@@ -58,7 +58,7 @@ export const NON_IMPLEMENTATIONS: readonly NonImplementation[] = [
 export const dyingAfter = (requests: number, how: 'resets' | 'hangs' | '503' | '429'): ServerOptions =>
   counting((asked, request, next) => {
     if (asked <= requests) return next(request);
-    if (how === '503') return json(503, { code: 'service_unavailable' });
+    if (how === '503') return jsonAnswer(503, { code: 'service_unavailable' });
     if (how === '429') return jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '0']]);
     return how === 'hangs' ? new Promise(() => undefined) : brokenAnswer();
   });

@@ -3,6 +3,8 @@ import { createServer as createHttp, type RequestListener } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { bind, jsonAnswer, serve } from '../http/http.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { isTokenRequest } from '../run/alter.ts';
+import { freePort } from '../store/postgres-embedded.ts';
 
 export interface Address extends AsyncDisposable {
   readonly origin: string;
@@ -18,9 +20,6 @@ export interface NonImplementation {
 export const TENANT = '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01';
 
 export const http = (name: string, handler: Handler) => ({ name, start: () => serve(handler) });
-
-export const json = (status: number, body: object | string): ServiceAnswer =>
-  jsonAnswer(status, typeof body === 'string' ? body : { ...body });
 
 /** A well-formed, unexpired token with a meaningless signature. */
 export function token(altered: object = {}): string {
@@ -44,12 +43,10 @@ export const tokenAnswer = (access_token = token()): ServiceAnswer =>
     ['cache-control', 'no-store'],
   ]);
 
-export const isTokenPath = ({ path }: Pick<ServiceRequest, 'path'>): boolean => path.endsWith('/oauth/token');
-
 export const withTokenEndpoint =
   (answer: ServiceAnswer | ((request: ServiceRequest) => ServiceAnswer | Promise<ServiceAnswer>)): Handler =>
   async (request) =>
-    isTokenPath(request) ? tokenAnswer() : typeof answer === 'function' ? answer(request) : answer;
+    isTokenRequest(request) ? tokenAnswer() : typeof answer === 'function' ? answer(request) : answer;
 
 export const ITEMS: readonly object[] = [
   { id: 1, tenantId: TENANT, testTime: '2026-03-01T10:00:00Z' },
@@ -58,7 +55,7 @@ export const ITEMS: readonly object[] = [
 ];
 
 export const page = (items: readonly unknown[] = ITEMS, next?: unknown): ServiceAnswer =>
-  json(200, { items, links: next === undefined ? {} : { next } });
+  jsonAnswer(200, { items, links: next === undefined ? {} : { next } });
 
 /** Answers with a token, and every other request by `answer`. */
 export function raw(name: string, answer: (socket: Socket) => void): NonImplementation {
@@ -90,8 +87,7 @@ export async function listenOn(server: Server): Promise<Address> {
   };
 }
 
-export async function closedPort(): Promise<Address> {
-  const { origin, ...address } = await sockets(() => undefined);
-  await address[Symbol.asyncDispose]();
-  return { origin, async [Symbol.asyncDispose]() {} };
-}
+export const closedPort = async (): Promise<Address> => ({
+  origin: `http://127.0.0.1:${await freePort()}`,
+  async [Symbol.asyncDispose]() {},
+});

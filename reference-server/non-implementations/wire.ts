@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
-import { http, isTokenPath, page, raw, tokenAnswer, withTokenEndpoint, ITEMS, TENANT } from './tools.ts';
+import { http, page, raw, tokenAnswer, withTokenEndpoint, ITEMS, TENANT } from './tools.ts';
 import type { NonImplementation } from './tools.ts';
-import { withHeader, withoutBody } from '../run/alter.ts';
+import { isTokenRequest, withHeader, withoutBody } from '../run/alter.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
@@ -46,7 +46,7 @@ function slower(): NonImplementation {
   let delayMs = 5;
   return http('slower and slower', async (request) => {
     await sleep((delayMs *= 1.25), undefined, { ref: false });
-    return isTokenPath(request) ? tokenAnswer() : page();
+    return isTokenRequest(request) ? tokenAnswer() : page();
   });
 }
 
@@ -57,7 +57,7 @@ function closing(requests: number): NonImplementation {
       let asked = 0;
       const listener = await serve(async (request) => {
         if (++asked === requests) void listener.stop(10_000);
-        return withHeader(isTokenPath(request) ? tokenAnswer() : page(), 'connection', 'close');
+        return withHeader(isTokenRequest(request) ? tokenAnswer() : page(), 'connection', 'close');
       });
       return listener;
     },
@@ -171,10 +171,10 @@ export const WAYS: readonly NonImplementation[] = [
   withNext('next of 100 kB', (request) => `${urlOf(request)}&x=${'x'.repeat(100_000)}`),
   withNext('next is no URL', () => 'http://[::1'),
   leadingElsewhere('next leads to another origin', (origin, request) =>
-    isTokenPath(request) ? tokenAnswer() : page(ITEMS, `${origin}${request.path}`),
+    isTokenRequest(request) ? tokenAnswer() : page(ITEMS, `${origin}${request.path}`),
   ),
   leadingElsewhere('every page redirects to another origin', (origin, request) =>
-    isTokenPath(request) ? tokenAnswer() : redirect(`${origin}${request.path}`, 307),
+    isTokenRequest(request) ? tokenAnswer() : redirect(`${origin}${request.path}`, 307),
   ),
   leadingElsewhere('the token endpoint redirects to another origin', (origin, { path }) =>
     redirect(`${origin}${path}`, 307),
