@@ -3,7 +3,7 @@ import { screeningsUrl } from '../../engine/client/page.ts';
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once as onceEmitted } from 'node:events';
+import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,7 +11,7 @@ import { expect } from '@playwright/test';
 import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
-import { once } from '../store/connections.ts';
+import { execute } from '../store/connections.ts';
 import { itemsOf, mintToken, send, test as base } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
@@ -46,7 +46,7 @@ const test = base.extend<{ run: Run }>({
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, DATABASE_URL: url },
       });
-      const ended = onceEmitted(child, 'exit').then(([status]) => status as number | null);
+      const ended = once(child, 'exit').then(([status]) => status as number | null);
       ends.push(() => {
         child.kill('SIGTERM');
         return ended;
@@ -179,7 +179,7 @@ test('a killed server keeps every acknowledged screening and its event', FULL, a
       .map((line) => /"data":(.*)\}$/.exec(line)?.[1]);
     expect([...new Set(data)]).toEqual(acknowledged.map((line) => JSON.stringify(line)));
   } finally {
-    await once(url.href, `DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await execute(url.href, `DROP SCHEMA IF EXISTS ${schema} CASCADE`);
   }
 });
 

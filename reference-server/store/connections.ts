@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL: a pool that survives a restart of the database and maps its errors for requests. */
+/** Connections to PostgreSQL: a pool that survives a restart of the database, maps its errors, and can be interrupted. */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { StoreUnavailable } from '../parts.ts';
@@ -9,7 +9,6 @@ const POOL_SIZE = 10;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 
-/** A pool that survives a restart of the database and that tests can interrupt. */
 export class Connections implements AsyncDisposable {
   readonly #name = `screenings-${randomBytes(6).toString('hex')}`;
   readonly #url: string;
@@ -74,7 +73,7 @@ export class Connections implements AsyncDisposable {
     if (this.#interrupted) return;
     this.#interrupted = true;
     const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '${this.#name}'`;
-    await once(this.#url, terminate).catch(() => undefined);
+    await execute(this.#url, terminate).catch(() => undefined);
   }
 
   restore(): void {
@@ -106,7 +105,8 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export async function once(url: string, sql: string): Promise<void> {
+/** Executes a statement over a connection of its own. */
+export async function execute(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   client.on('error', () => undefined);
   await client.connect();

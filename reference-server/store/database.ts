@@ -1,7 +1,7 @@
 /** Opens the database (DATABASE_URL, a container or embedded), with all data in a schema that is dropped on close. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { Connections, once, reasonOf } from './connections.ts';
+import { Connections, execute, reasonOf } from './connections.ts';
 import type { RunningPostgres } from './postgres-embedded.ts';
 
 /** auto: DATABASE_URL, else a container if an engine answers, else embedded. */
@@ -22,8 +22,8 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
   try {
     if (keep !== undefined && running.outage)
       throw new Error('it is deleted when the server stops, so --keep needs DATABASE_URL');
-    await once(running.url, `CREATE SCHEMA IF NOT EXISTS ${schema}`);
-    await once(url, SCHEMA);
+    await execute(running.url, `CREATE SCHEMA IF NOT EXISTS ${schema}`);
+    await execute(url, SCHEMA);
   } catch (error) {
     await running.stop();
     throw new Error(`${running.description}: ${reasonOf(error)}`, { cause: error });
@@ -34,7 +34,8 @@ export async function openDatabase(choice: DatabaseChoice = 'auto', keep?: strin
     outage: running.outage,
     connect: () => new Connections(url),
     async [Symbol.asyncDispose]() {
-      if (keep === undefined) await once(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
+      if (keep === undefined)
+        await execute(running.url, `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
       await running.stop();
     },
   };

@@ -29,11 +29,11 @@ export function createScreeningStore(
     async page({ tenantId, from, to, fromId, pageSize }) {
       // One more than requested, to tell whether another page follows.
       const values = [tenantId, toDecimal(from), toDecimal(to), pageSize + 1];
-      const [row] = await connections.query<Record<'ids' | 'times' | 'texts', string | null>>({
-        ...(fromId === undefined
+      const [row] = await connections.query<Record<'ids' | 'times' | 'texts', string | null>>(
+        fromId === undefined
           ? { name: 'page', text: PAGE.fromInstant, values }
-          : { name: 'page-after', text: PAGE.afterScreening, values: [...values, String(fromId)] }),
-      });
+          : { name: 'page-after', text: PAGE.afterScreening, values: [...values, String(fromId)] },
+      );
       const [ids, times, texts] = [row?.ids, row?.times, row?.texts].map(
         (all) => all?.split(SEPARATOR) ?? [],
       );
