@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock, type Clock } from '../../engine/clock.ts';
 import { MAX_PAGE_SIZE, type PageQuery } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import { onlyWhere, listen, parseForm } from '../../reference-server/http/http.ts';
+import { listen, parseForm, servingOnly } from '../../reference-server/http/http.ts';
 import type { Listener, ServiceRequest } from '../../reference-server/http/http.ts';
 import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
@@ -71,8 +71,8 @@ export async function openStage(options: StageOptions, world: World, clientSecre
     async (request) => (request.method === 'HEAD' ? service(request) : played(request)),
     api.origin,
   );
-  api.handle(auth === api ? watched : onlyWhere((path) => !isTokenPath(path), watched));
-  if (auth !== api) auth.handle(onlyWhere(isTokenPath, watched));
+  api.handle(auth === api ? watched : servingOnly('pages', watched));
+  if (auth !== api) auth.handle(servingOnly('tokens', watched));
   return {
     given,
     recorder,
@@ -81,8 +81,6 @@ export async function openStage(options: StageOptions, world: World, clientSecre
     },
   };
 }
-
-const isTokenPath = (path: string): boolean => path.includes('/oauth/');
 
 export const scopesOf = ({ body }: ServiceRequest): readonly string[] =>
   parseForm(body.toString())?.get('scope')?.split(' ').filter(Boolean) ?? [];

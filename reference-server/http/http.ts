@@ -234,9 +234,15 @@ function originForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
+/** A query may contain further question marks. */
+export function splitTarget(target: string): [path: string, query: string] {
+  const [path = '', ...rest] = target.split('?');
+  return [path, rest.join('?')];
+}
+
 /** Decodes percent-encoded unreserved characters of the path (RFC 3986, 6.2.2.2), and leaves the query unchanged. */
 function normalized(target: string): string {
-  const [path = ''] = target.split('?', 1);
+  const [path] = splitTarget(target);
   if (!path.includes('%')) return target;
   const plain = path.replace(/%[0-9a-f]{2}/gi, (escape) => {
     const character = String.fromCharCode(parseInt(escape.slice(1), 16));
@@ -355,10 +361,11 @@ async function close(server: Server, sockets: ReadonlySet<Duplex>, graceMs: numb
 
 export const notFound = errorAnswer(404, 'not_found', 'no resource exists at this path');
 
-/** Serves only matching paths; for two origins with different paths. */
-export function onlyWhere(served: (path: string) => boolean, handler: Handler): Handler {
-  return async (request) => (served(request.path) ? handler(request) : notFound);
-}
+/** For two origins, of which one serves the token endpoint and the other everything else. */
+export const servingOnly =
+  (what: 'tokens' | 'pages', handler: Handler): Handler =>
+  async (request) =>
+    /^[^?]*\/oauth\//.test(request.path) === (what === 'tokens') ? handler(request) : notFound;
 
 /** Parses forms and queries. Undefined for broken percent-encoding or UTF-8, which URLSearchParams accepts. */
 export function parseForm(text: string): URLSearchParams | undefined {

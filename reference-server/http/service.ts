@@ -1,5 +1,5 @@
 /** The Screenings Retrieval Service: the token endpoint (4.1) and the REST API (4.2) in one handler; and side paths. */
-import { errorAnswer, jsonAnswer, notFound } from './http.ts';
+import { errorAnswer, jsonAnswer, notFound, splitTarget } from './http.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from './http.ts';
 import type { ServiceParts } from '../parts.ts';
 import { answerScreenings, authenticate, unavailable } from './screenings-endpoint.ts';
@@ -13,10 +13,7 @@ export function createService(parts: ServiceParts): Handler {
   const tenantsPath = `${parts.pathPrefix}/v1/tenants/`;
 
   return async (request) => {
-    const mark = request.path.indexOf('?');
-    const path = mark < 0 ? request.path : request.path.slice(0, mark);
-    const query = mark < 0 ? '' : request.path.slice(mark + 1);
-
+    const [path, query] = splitTarget(request.path);
     if (path === tokenPath)
       return request.method === 'POST' ? answerToken(request, parts) : methodNotAllowed('POST');
     const tenantId = path.startsWith(tenantsPath)
@@ -58,7 +55,7 @@ export function withSidePaths(handler: Handler, parts: SideParts): Handler {
   if (metrics)
     routes.set('/metrics', async () => ({ status: 200, headers: metricsHeaders, body: await metrics() }));
   return async (request) => {
-    const [path = '', query = ''] = request.path.split('?');
+    const [path, query] = splitTarget(request.path);
     const tenantId = /^\/events\/([^/]+)$/.exec(path)?.[1];
     const route = tenantId === undefined ? routes.get(path) : () => outbox(tenantId, query, request, parts);
     if (!route) return handler(request);

@@ -1,7 +1,7 @@
 /** Building blocks of faults and variants: they alter a server's requests, answers and parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
-import { errorAnswer, jsonAnswer } from '../http/http.ts';
+import { errorAnswer, jsonAnswer, splitTarget } from '../http/http.ts';
 import type { Handler, HeaderLines, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
 import type { ServerOptions } from './start.ts';
@@ -11,7 +11,7 @@ export const isScreenings = ({ path }: ServiceRequest): boolean =>
 export const isTokenRequest = ({ path }: ServiceRequest): boolean => /\/oauth\/token(\?|$)/.test(path);
 
 export const queryOf = ({ path }: ServiceRequest): URLSearchParams =>
-  new URLSearchParams(path.includes('?') ? path.slice(path.indexOf('?') + 1) : '');
+  new URLSearchParams(splitTarget(path)[1]);
 
 /** The instants of from and to; undefined if missing or invalid. */
 export const windowOf = (query: URLSearchParams): [from: Instant | undefined, to: Instant | undefined] => [
@@ -23,7 +23,7 @@ export const windowOf = (query: URLSearchParams): [from: Instant | undefined, to
 export function withQuery(request: ServiceRequest, change: (query: URLSearchParams) => void): ServiceRequest {
   const query = queryOf(request);
   change(query);
-  return { ...request, path: `${request.path.split('?')[0]}?${query}` };
+  return { ...request, path: `${splitTarget(request.path)[0]}?${query}` };
 }
 
 export type Middleware = (request: ServiceRequest, next: Handler) => Promise<ServiceAnswer> | ServiceAnswer;

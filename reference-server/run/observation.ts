@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { UUID } from '../../engine/data/dataset.ts';
 import { parseInstant } from '../../engine/data/instant.ts';
-import type { Observer } from '../http/http.ts';
+import { splitTarget, type Observer } from '../http/http.ts';
 import type { Observation } from './start.ts';
 
 /** Writes a JSON object per line, of validated values alone: a path or a query may hold a secret by mistake. */
@@ -35,7 +35,7 @@ function endpointOf(resource: string): Endpoint {
 }
 
 function loggable(path: string) {
-  const [resource = '', query = ''] = path.split('?');
+  const [resource, query] = splitTarget(path);
   const endpoint = endpointOf(resource);
   const tenant = /\/(?:v1\/tenants|events)\/([^/]+)/.exec(resource)?.[1] ?? '';
   const shown = [...new URLSearchParams(query)].filter(([name, value]) => VALUES[name]?.(value));
@@ -75,7 +75,7 @@ export function createMetrics(pool: () => Readonly<Record<string, number>>): Obs
   });
   return {
     observer({ path, method, status, durationMs }) {
-      const endpoint = endpointOf(path.split('?', 1)[0] ?? '');
+      const endpoint = endpointOf(splitTarget(path)[0]);
       requests.inc({ endpoint, method, status });
       durations.observe({ endpoint }, durationMs / 1000);
     },

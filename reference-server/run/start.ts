@@ -4,7 +4,7 @@ import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
 import { CERTIFICATE_FILE, KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
-import { listen, onlyWhere, type Handler, type Listener, type Observer } from '../http/http.ts';
+import { listen, servingOnly, type Handler, type Listener, type Observer } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Outage, ScreeningStore, ServiceParts } from '../parts.ts';
 import { openOperations } from './operations.ts';
@@ -139,9 +139,8 @@ export async function startServer(
       const all = withSidePaths(served, { connections, tokens, now, metrics: observation?.metrics });
       listener.handle(all, observation?.observer);
     };
-    const isToken = (path: string): boolean => path.startsWith(`${pathPrefix}/oauth/`);
-    serve(api, separate ? onlyWhere((path) => !isToken(path), handler) : handler);
-    if (separate) serve(auth, onlyWhere(isToken, handler));
+    serve(api, separate ? servingOnly('pages', handler) : handler);
+    if (separate) serve(auth, servingOnly('tokens', handler));
 
     const files: Delivery[] = [];
     const store = async (screenings: Iterable<Screening> | AsyncIterable<Screening>): Promise<void> => {
