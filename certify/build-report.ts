@@ -83,7 +83,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     tokenCommands: tokenCommands(
       target,
       results.flatMap(({ failures }) =>
-        failures.flatMap(({ curl, counterexample }) => [curl, String(counterexample?.['walk'] ?? '')]),
+        failures.flatMap(({ curl, counterexample }) => [curl, counterexample?.walk ?? '']),
       ),
     ),
     requirements: results,

@@ -86,7 +86,7 @@ test(PASTED, byTurns(PASTED), async ({ small: { database, provisioned } }) => {
   expect(tokenCommands[0]).toContain('$ACME_SECRET');
   // Every kind of request, and whole walks, which contain text of the server in each next.
   const curls = [...new Set(failures.map(({ curl }) => curl))].filter((curl) => curl.length < 4_000);
-  const walks = failures.flatMap(({ counterexample }) => (counterexample?.['walk'] as string) ?? []);
+  const walks = failures.flatMap(({ counterexample }) => counterexample?.walk ?? []);
   const { badge: _, ...formats } = renderingsOf(resultsOf(report));
   const shown = report.requirements.flatMap(({ failures: [first] }) => first?.curl ?? []).slice(0, 20);
   for (const [format, rendered] of Object.entries(formats))

@@ -3,6 +3,7 @@ import { expect } from '@playwright/test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { certify } from '../certify.ts';
 import { byTurns, fc, FULL, SEED } from '../../fixtures/own-tests/tiers.ts';
+import type { Counterexample } from '../../engine/checks/mismatch.ts';
 import type { Kit } from '../../engine/run/kit.ts';
 import { DEFAULTS } from '../../engine/run/state/context.ts';
 import { Ledger } from '../../engine/run/state/ledger.ts';
@@ -27,18 +28,10 @@ const EXACT = 'a traversal of any window at any page size returns what is known 
 const SPELLED = 'another spelling of the same instants gives the same screenings';
 const ARRIVING = 'a traversal returns what was stored before it once, while more data arrives';
 
-interface Counterexample {
-  readonly law: string;
-  readonly script: readonly string[];
-  readonly seed: number;
-  readonly path: string;
-}
-
-function counterexampleOf(report: Report, law: string): Counterexample | undefined {
-  const failures = report.requirements.flatMap((requirement) => requirement.failures);
-  const found = failures.find(({ counterexample }) => counterexample?.['law'] === law);
-  return found?.counterexample as Counterexample | undefined;
-}
+const counterexampleOf = ({ requirements }: Report, law: string): Counterexample | undefined =>
+  requirements
+    .flatMap(({ failures }) => failures.flatMap((failure) => failure.counterexample ?? []))
+    .find((shown) => shown.law === law);
 
 const titled = (law: string) => PROPERTIES.filter(({ title }) => title === law);
 

@@ -45,6 +45,7 @@ const BROKEN: Outcomes = {
       failure('item 17 once in the walk', 'it on pages 2 and 3', {
         ...{ confirmed: '3 of 3', count: 40 },
         counterexample: {
+          law: 'two page sizes give the same traversal',
           script: ['pageSize 2', 'page 2: 17, 18', 'page 3: 17, 19 (repeats id 17)'],
           ...{ seed: 42, path: '3:1:0:0' },
         },
@@ -137,7 +138,7 @@ export function incompleteReport(): Report {
 export function hostileReport(text: string): Report {
   const told = { message: text, expected: text, received: text };
   const evidence = { ...told, request: text, response: text, curl: text };
-  const counterexample = { script: [text, text], [text]: text, deep: { [text]: [text] } };
+  const counterexample = { law: text, script: [text, text], path: text, walk: text };
   return sampleReport(
     {
       '4.2-window': {

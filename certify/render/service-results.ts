@@ -13,6 +13,7 @@ import {
 } from './results.ts';
 import type { Entry, Fact, Item, Results, Table, Cause } from './results.ts';
 import { walkLines } from './pictures.ts';
+import type { Counterexample } from '../../engine/checks/mismatch.ts';
 import { commandLine } from '../../engine/package.ts';
 import { quote, type Failure } from '../../engine/run/evidence/evidence.ts';
 
@@ -201,21 +202,11 @@ export function replayCommand(report: Report, id: string): string {
   return `${command} --only ${id}`;
 }
 
-const scalar = (value: unknown): string =>
-  typeof value === 'string'
-    ? value
-    : (JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? `${inner}` : inner)) ??
-      String(value));
-
 /** A counterexample as lines: first its script, then all other members except the command. */
-function scriptLines(counterexample: Readonly<Record<string, unknown>>): readonly string[] {
-  const { script, walk: _, ...rest } = counterexample;
-  const steps = script === undefined ? [] : Array.isArray(script) ? script.map(scalar) : [scalar(script)];
-  return [
-    ...steps.flatMap((step) => step.split('\n')),
-    ...Object.entries(rest).map(([name, value]) => `${name}: ${scalar(value)}`),
-  ];
-}
+const caseLines = ({ script, walk: _, ...rest }: Counterexample): readonly string[] => [
+  ...script.flatMap((step) => step.split('\n')),
+  ...Object.entries(rest).map(([name, value]) => `${name}: ${value}`),
+];
 
 /** A failure as labelled lines, in reading order. Only the first failure has hints and the replay command. */
 function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Failure, index = 0) {
@@ -228,12 +219,12 @@ function evidence(report: Report, { id, lookAt }: RequirementResult, failure: Fa
     { label: 'given to', texts: [failure.sameAs ?? ''], kind: 'verbatim' },
     words('logged as', failure.requestId ?? ''),
     words('fails', (failure.only ?? []).join(', ')),
-    { label: 'case', texts: scriptLines(counterexample ?? {}), kind: 'verbatim' },
+    { label: 'case', texts: counterexample ? caseLines(counterexample) : [], kind: 'verbatim' },
     { label: 'pages', texts: picture ? walkLines(picture) : [], kind: 'line' },
     words('confirmed', confirmed.filter(Boolean).join('; ')),
     ...(index === 0 ? [words('look at', ...lookAt), commands('replay', replayCommand(report, id))] : []),
     commands('curl', failure.curl),
-    commands('walk', String(counterexample?.['walk'] ?? '')),
+    commands('walk', counterexample?.walk ?? ''),
   ]);
 }
 

@@ -14,8 +14,7 @@ import type { Files, Format, Results } from './results.ts';
 import { summary } from './summary.ts';
 import { terminal } from './terminal.ts';
 
-const json = (report: unknown): string =>
-  `${JSON.stringify(report, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value), 2)}\n`;
+const json = (report: unknown): string => `${JSON.stringify(report, null, 2)}\n`;
 
 export const RENDERINGS: Readonly<Record<Format, (results: Results) => string>> = {
   html,

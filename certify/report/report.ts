@@ -151,10 +151,7 @@ export function redactReport(report: Report, { redact, redactDeep }: Redactor): 
     requirements: requirements.map(({ reason, failures, ...fixed }) => ({
       ...fixed,
       ...(reason !== undefined && { reason: redact(reason) }),
-      failures: failures.map(({ counterexample, ...failure }) => ({
-        ...redactDeep(failure, 'fixed'),
-        ...(counterexample && { counterexample: redactDeep(counterexample) }),
-      })),
+      failures: redactDeep(failures, 'fixed'),
     })),
   };
 }

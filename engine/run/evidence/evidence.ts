@@ -2,7 +2,7 @@
 import { spellName, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { formEncode } from '../../client/transport.ts';
 import { z } from 'zod';
-import { sayMismatch } from '../../checks/mismatch.ts';
+import { counterexampleSchema, sayMismatch } from '../../checks/mismatch.ts';
 import { type DeepReadonly, walkPictureSchema } from '../../checks/walk-picture.ts';
 import type { Finding } from '../state/ledger.ts';
 import type { Target } from '../../target/target.ts';
@@ -16,10 +16,7 @@ export const failureSchema = z.object({
   request: z.string().describe('GET http://… as it was sent; empty if no single request shows the failure'),
   response: z.string().describe('200 …: the status and the telling part of the answer'),
   curl: z.string().describe('shows the failure from a shell, with $TOKEN in place of the token'),
-  counterexample: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe('the smallest case that shows it, for laws: a script in words, seed and path'),
+  counterexample: counterexampleSchema.optional(),
   picture: walkPictureSchema.optional().describe('the two pages around the break of a walk'),
   only: z.array(z.string()).optional().describe('the minimal failing combination'),
   sameAs: z.string().optional().describe('an earlier, different request with the same octets in its answer'),

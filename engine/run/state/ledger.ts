@@ -1,7 +1,7 @@
 /** The results of a run by requirement: counts, findings, and reasons why something could not be tested. */
 import { requirement, type RequirementId } from '../../requirements.ts';
 import { isHang, type Exchange } from '../../client/exchange.ts';
-import type { Mismatch, MismatchWithEvidence, Judge } from '../../checks/mismatch.ts';
+import type { Counterexample, Mismatch, MismatchWithEvidence, Judge } from '../../checks/mismatch.ts';
 import { BudgetExhausted, SupplyUnusable } from '../../errors.ts';
 import { allPairs, pairsOf, type Factors, type UncoveredPairs, type Combination } from './covering-array.ts';
 
@@ -22,7 +22,7 @@ export interface Finding {
   readonly again?: (() => Promise<MismatchWithEvidence | undefined>) | undefined;
   /** Drop the finding if it occurs only once: data that arrived between two answers explains it too. */
   readonly needsAgain?: boolean | undefined;
-  readonly counterexample?: Readonly<Record<string, unknown>> | undefined;
+  readonly counterexample?: Counterexample | undefined;
   /** The levels of its combination; the rule must hold in all combinations. */
   readonly varied?: readonly string[] | undefined;
   /** The minimal failing combination; empty if none was found. */
