@@ -1,9 +1,8 @@
 /** Builds the report from the ledger: statuses, classes, verdict. It judges nothing beyond the ledger. */
-import { KIT_NAME, KIT_VERSION } from '../engine/package.ts';
+import { KIT_NAME, KIT_VERSION, commandLine } from '../engine/package.ts';
 import { BudgetExhausted, PreconditionFailed, SupplyUnusable, TargetGone } from '../engine/errors.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { isViolation, OLDEST_TOKEN, type Finding, type Ledger } from '../engine/run/state/ledger.ts';
-import type { FailedPreconditions } from '../engine/run/schedule/run-check.ts';
 import { CLASSES, REQUIREMENTS } from '../engine/requirements.ts';
 import type { Requirement, RequirementClass, RequirementId } from '../engine/requirements.ts';
 import { sayUncovered } from '../engine/run/state/covering-array.ts';
@@ -20,11 +19,11 @@ interface RunFacts {
   readonly durationMs: number;
   readonly planned: number;
   readonly selection: readonly RequirementId[] | undefined;
-  readonly basis: FailedPreconditions;
-  readonly replay: string;
-  /** Classes required for a conformant verdict, in addition to core. */
-  readonly required: readonly RequirementClass[];
+  /** Why there is no token, no page or no screening to test with. */
+  readonly lacking?: string | undefined;
   readonly interrupted?: string | undefined;
+  /** Default: a command with the same seed. */
+  readonly replay?: string | undefined;
 }
 
 const FAILURES_AT_MOST = 5;
@@ -47,11 +46,13 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
   const selected = results.filter(({ id }) => isSelected(id));
   const declared = results.filter(isDeclared).map(({ id }) => ({ id, reason: reasons[id]! }));
   const counting = (of: readonly RequirementResult[]) => of.filter((result) => !isDeclared(result));
+  const required = target.require ?? [];
+  const musts = counting(selected).filter((result) => isRequired(result, required, facts));
   const unusable = ledger.outcomes
     .filter(({ error, ids }) => error instanceof SupplyUnusable && ids.some(isSelected))
     .map(({ reason = '' }) => reason);
   const leftOut = ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted);
-  const verdict = verdictOf(counting(selected), unusable, facts);
+  const verdict = verdictOf(selected, musts, unusable);
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
     target: { name: target.name, baseUrl: target.baseUrl, authUrl: target.authUrl },
@@ -60,9 +61,9 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     requests: client.requests,
     seed: options.seed,
     verdict,
-    summary: summaryOf(verdict, selected, unusable, facts, leftOut.length),
+    summary: summaryOf(verdict, selected, musts, unusable, facts, leftOut.length),
     basis: basisOf(facts),
-    required: facts.required.length > 0 ? facts.required : undefined,
+    required: required.length > 0 ? required : undefined,
     selection: facts.selection,
     coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
     classes: Object.fromEntries(
@@ -79,7 +80,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     declared: declared.length > 0 ? declared : undefined,
     notes: ledger.notes.size > 0 ? [...ledger.notes] : undefined,
     observations: observationsOf(ledger),
-    replay: facts.replay,
+    replay: facts.replay ?? commandLine('certify', `--seed ${options.seed}`),
     tokenCommands: tokenCommands(
       target,
       results.flatMap(({ failures }) =>
@@ -104,8 +105,7 @@ function notLookedAt({ uncovered }: Ledger): Report['evidence']['notLookedAt'] {
   return [...rules.values()];
 }
 
-const basisOf = ({ basis, interrupted }: RunFacts): string | undefined =>
-  interrupted ?? basis.token ?? basis.page ?? basis.data;
+const basisOf = ({ interrupted, lacking }: RunFacts): string | undefined => interrupted ?? lacking;
 
 function resultOf(
   { id, section, level, class: needs, title, lookAt }: Requirement,
@@ -180,17 +180,24 @@ function classOf(results: readonly RequirementResult[]): 'exercised' | 'partly' 
 }
 
 /** A MUST of another class than core is required if it was selected by itself, not as a part of its section. */
-function isRequired({ level, class: needs, section }: RequirementResult, { selection, required }: RunFacts) {
+function isRequired(
+  { level, class: needs, section }: RequirementResult,
+  required: readonly RequirementClass[],
+  { selection }: RunFacts,
+): boolean {
   const isOne = REQUIREMENTS.some((other) => other.section === section && !selection?.includes(other.id));
   return (
     level === 'MUST' && (needs === 'core' || required.includes(needs) || (selection !== undefined && isOne))
   );
 }
 
-function verdictOf(selected: readonly RequirementResult[], unusable: readonly string[], facts: RunFacts) {
+function verdictOf(
+  selected: readonly RequirementResult[],
+  musts: readonly RequirementResult[],
+  unusable: readonly string[],
+): Verdict {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
-  const musts = selected.filter((result) => isRequired(result, facts));
   const open = musts.some(({ status }) => status !== 'pass' && status !== 'warn');
   const erred = selected.some(({ status }) => status === 'error');
   const passed = selected.some(
@@ -202,6 +209,7 @@ function verdictOf(selected: readonly RequirementResult[], unusable: readonly st
 function summaryOf(
   verdict: Verdict,
   selected: readonly RequirementResult[],
+  musts: readonly RequirementResult[],
   unusable: readonly string[],
   facts: RunFacts,
   leftOut: number,
@@ -213,7 +221,7 @@ function summaryOf(
     return `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`;
   }
   if (verdict === 'conformant') {
-    const warns = count('warn');
+    const warns = selected.filter(({ status, level }) => status === 'warn' && level === 'SHOULD').length;
     const warned =
       warns > 0 ? ` ${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.` : '';
     const cut = leftOut > 0 ? ` --budget left out ${leftOut} of ${facts.planned} checks.` : '';
@@ -222,7 +230,7 @@ function summaryOf(
   }
   if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
   const basis = basisOf(facts);
-  const first = selected.find((result) => result.status === 'untested' && isRequired(result, facts));
+  const first = musts.find(({ status }) => status === 'untested');
   const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
   const nothing = selected.every(({ status }) => status === 'untested');
   const found = nothing ? 'Nothing could be tested' : 'Nothing failed, but not everything could be tested';

@@ -150,6 +150,7 @@ test('a warning about a MUST ends no run and is shown as no failure', async ({ s
   });
   progress.end();
   expect([report.verdict, report.basis]).toEqual(['conformant', undefined]);
+  expect(report.summary).toMatch(/holds, and no other is broken\.$/);
   expect(resultOf(report, '4.2-r3-one-tenant').status).toBe('warn');
   expect(lines.join('')).toContain('! 4.2-r3-one-tenant  ');
   expect(lines.join('')).not.toMatch(/✗|failed/);
@@ -216,6 +217,16 @@ test('a requirement declared not applicable does not make a run incomplete', asy
     status: 'untested',
     reason: `declared not applicable by the target file: ${reason}`,
   });
+});
+
+test('the summary of an incomplete run names what is open, and not what is declared', async ({ small }) => {
+  const { summary } = await certifyServer(small, {}, 'full', {
+    only: selectIds(['7.1-unauthorized_client', '7.1-invalid_grant', '7.2-not_found']),
+    change: ({ clients: { unauthorized: _, invalidGrant: __, ...clients }, ...rest }) => ({
+      ...{ ...rest, clients, notApplicable: { unauthorized: 'every client may use the grant' } },
+    }),
+  });
+  expect(summary).toMatch(/^Nothing failed, but not everything could be tested: .*clients\.invalidGrant/);
 });
 
 test('a token that expires while one check uses it is renewed', async ({ small }) => {

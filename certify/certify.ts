@@ -1,5 +1,4 @@
 /** Certifies a target in this process; used by the command line and by all tests with faults. */
-import { commandLine } from '../engine/package.ts';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unlessAborted } from '../engine/clock.ts';
@@ -10,7 +9,7 @@ import { inOrder, type Check, runsEarly } from '../engine/run/check.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { preconditionsOf, runCheck } from '../engine/run/schedule/run-check.ts';
-import { REQUIREMENTS, type RequirementClass, type RequirementId } from '../engine/requirements.ts';
+import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
 import type { Target } from '../engine/target/target.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
@@ -41,8 +40,6 @@ export interface CertifyOptions extends Partial<Omit<KitOptions, 'concurrency'>>
   readonly first?: readonly string[] | undefined;
   /** Default: every test of specs and properties. */
   readonly checks?: readonly Check[];
-  /** Classes required for a conformant verdict, in addition to core and those of the target file. */
-  readonly require?: readonly RequirementClass[];
   readonly failFast?: boolean;
   /** Ends the run after this time; it then reports what it has tested. */
   readonly deadlineMs?: number;
@@ -140,20 +137,20 @@ export async function certify(target: Target, options: CertifyOptions = {}): Pro
   }
   const executed = kit.ledger.outcomes.filter(({ state }) => state === 'done').length;
   if (signal.aborted) stopped = `${String(signal.reason)} after ${executed} of ${checks.length} checks`;
-  const preconditions = await untilAborted(
-    preconditionsOf(kit).catch(() => ({})),
-    signal,
+  const preconditions = preconditionsOf(kit).then(
+    ({ data }) => data,
+    () => undefined,
   );
+  const lacking = await untilAborted(preconditions, signal);
   tell(checks.length, [...fresh, ...(await kit.conclude())]);
   return buildReport(kit, {
     startedAt,
     durationMs: performance.now() - began,
     planned: checks.length,
     selection: options.only,
-    basis: preconditions ?? {},
-    required: [...new Set([...(target.require ?? []), ...(options.require ?? [])])],
-    replay: options.replay ?? commandLine('certify', `--seed ${kit.options.seed}`),
+    lacking,
     interrupted: stopped ?? kit.client.health.gone,
+    replay: options.replay,
   });
 }
 

@@ -52,8 +52,9 @@ test('judges recorded traffic without secrets', async ({ small }) => {
 
   const recording = await reread(entries);
   expect(recording).toMatchObject({ baseUrl: target.baseUrl, authUrl: target.authUrl });
-  const report = await judged(recording);
-  expect([report.verdict, report.requests]).toEqual(['non-conformant', 0]);
+  const require: Target['require'] = ['events'];
+  const report = await judgeRecording(recording, { ...targetOfRecording(recording), require }, {});
+  expect([report.verdict, report.requests, report.required]).toEqual(['non-conformant', 0, require]);
   expect(failedOf(report).join()).toMatch(/^2\.4-next-absent: /);
   expect(resultOf(report, '5-missing').status).toBe('untested');
 });

@@ -7,7 +7,7 @@ import { exchangeOf, isPlain, type Authorization, type Exchange } from '../../en
 import { isWithoutBody } from '../../engine/client/failures.ts';
 import { Guards } from '../../engine/client/guards.ts';
 import { formEncode } from '../../engine/client/transport.ts';
-import { KIT_NAME, KIT_VERSION, commandLine } from '../../engine/package.ts';
+import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
 import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { member, parseJson } from '../../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
@@ -294,8 +294,6 @@ export async function judgeRecording(
     durationMs: performance.now() - began,
     planned: 1,
     selection: options.only,
-    required: options.require ?? [],
-    basis: {},
-    replay: options.replay ?? commandLine('certify'),
+    replay: options.replay,
   });
 }

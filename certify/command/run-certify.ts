@@ -98,11 +98,12 @@ interface Run {
 
 async function certifyOnce(session: Session, baseline: Baseline | undefined): Promise<Run> {
   const { options, io, seed, recording, known, key, reference } = session;
-  const { har, history, only, require, failFast, deadline, watch } = options;
-  const target =
+  const { har, history, only, failFast, deadline, watch } = options;
+  const described =
     recording && options.target === undefined
       ? targetOfRecording(recording)
       : await targetOf(options, io, reference);
+  const target = { ...described, require: [...new Set([...(described.require ?? []), ...options.require])] };
   io.output.write(
     recording
       ? `judging ${recording.exchanges.length} recorded exchanges with ${target.baseUrl}; nothing is sent\n`
@@ -113,7 +114,7 @@ async function certifyOnce(session: Session, baseline: Baseline | undefined): Pr
   const entries: object[] = [];
   const failed = baseline?.requirements.filter(({ status }) => status === 'fail').map(({ id }) => id);
   const certifyOptions: CertifyOptions = {
-    ...{ ...kitOptionsOf(options), seed, only, require, failFast, signal: io.signal },
+    ...{ ...kitOptionsOf(options), seed, only, failFast, signal: io.signal },
     deadlineMs: deadline && 1000 * deadline,
     first: watch === undefined ? undefined : failed,
     replay: replayCommand(options, seed),

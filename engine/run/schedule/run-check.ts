@@ -15,7 +15,7 @@ import { correctTargetFile } from '../attribution/configuration-mismatches.ts';
 import { TargetGone, Untested } from '../../errors.ts';
 
 /** The reason for each failed precondition; empty if all hold. */
-export type FailedPreconditions = Partial<Record<Precondition, string>>;
+type FailedPreconditions = Partial<Record<Precondition, string>>;
 
 /** Tests the preconditions of checks once: a token, a page, screenings. */
 export const preconditionsOf = (kit: Kit): Promise<FailedPreconditions> =>
