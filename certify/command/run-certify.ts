@@ -28,7 +28,7 @@ import { end, writeReport } from '../render/write.ts';
 import type { Report } from '../report/report.ts';
 import { reasons } from './watch.ts';
 
-export interface Io {
+interface Io {
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
   /** Resolves a path of the command line. */

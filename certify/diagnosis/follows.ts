@@ -257,6 +257,7 @@ function kindOf(id: string, wanted: string): string[] {
   if (/: #( without items)?$/.test(wanted)) return ['valid'];
   return [wanted];
 }
+
 /** Valid requests that are rejected alike under one other requirement follow from it; under several, from 4.2-success. */
 function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
   const refusal = refusalOfValid(evidence.get('4.2-success') ?? new Set());
@@ -270,7 +271,7 @@ function isRefusedAs(cause: string, id: string, evidence: Evidence): boolean {
 }
 
 /** How a valid request was rejected, if nothing else is broken. */
-function refusalOfValid(features: ReadonlySet<string>): string | undefined {
+function refusalOfValid(features: Features): string | undefined {
   const all = [...features];
   const wanted = all.filter((feature) => feature.startsWith(WANTED));
   const answer = all.filter((feature) => /^(answered|code) /.test(feature)).sort();
@@ -279,7 +280,7 @@ function refusalOfValid(features: ReadonlySet<string>): string | undefined {
     : undefined;
 }
 
-const says = (features: ReadonlySet<string>, words: RegExp): boolean =>
+const says = (features: Features, words: RegExp): boolean =>
   [...features].some((feature) => feature.startsWith(WANTED) && words.test(feature.slice(WANTED.length)));
 
 /** The levels of factors that a requirement covers. */
@@ -291,7 +292,7 @@ const OWN: Readonly<Record<string, RegExp>> = {
 };
 
 /** Whether it is broken only at levels of factors that it does not cover. */
-export const isLimited = (id: string, features: ReadonlySet<string>): boolean =>
+const isLimited = (id: string, features: Features): boolean =>
   [...features].some((feature) => feature.startsWith('only ') && !OWN[id]?.test(feature));
 
 /** Whether a request that must be rejected was accepted; the form of that answer is another matter. */

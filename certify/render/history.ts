@@ -29,8 +29,8 @@ export async function keep(directory: string, report: Report): Promise<void> {
   makeFolder(directory);
   await writeAtomically(join(directory, nameOf(report.startedAt)), `${JSON.stringify(report)}\n`);
   const names = (await namesIn(directory)).slice(-RUNS_SHOWN);
-  const nights = await Promise.all(names.map((name) => readBaseline(join(directory, name), '--history')));
-  await writeAtomically(join(directory, 'history.html'), historyHtml(nights, report.target.name));
+  const runs = await Promise.all(names.map((name) => readBaseline(join(directory, name), '--history')));
+  await writeAtomically(join(directory, 'history.html'), historyHtml(runs, report.target.name));
 }
 
 const day = (startedAt: string): string => startedAt.slice(5, 16).replace('T', ' ');

@@ -81,17 +81,17 @@ test('rejects an unusable file with one line', async () => {
 test('history keeps the report of every run, compares with the latest, and draws a mark per run', async () => {
   const directory = test.info().outputPath();
   expect(await lastRun(join(directory, 'none'))).toBeUndefined();
-  const nights = [conformantReport(), sampleReport()].map((report, index) => ({
+  const runs = [conformantReport(), sampleReport()].map((report, index) => ({
     ...report,
     startedAt: `2026-04-0${index + 1}T09:30:00.000Z`,
   }));
-  for (const night of nights) await keep(directory, night);
+  for (const run of runs) await keep(directory, run);
   expect((await readdir(directory)).sort()).toEqual([
     '2026-04-01T09-30-00-000Z.json',
     '2026-04-02T09-30-00-000Z.json',
     'history.html',
   ]);
-  expect((await lastRun(directory))!.startedAt).toBe(nights[1]!.startedAt);
+  expect((await lastRun(directory))!.startedAt).toBe(runs[1]!.startedAt);
   const drawn = await readFile(join(directory, 'history.html'), 'utf8');
   expect(drawn).toContain('<td class="fail">✗ new</td>');
   expect(drawn).not.toContain('>5-missing<');
