@@ -23,11 +23,13 @@ export const TENANTS = {
   scratch: 'c3a8e6f4-2d5b-47c9-a1e0-7f6d5b4c3a04',
 } as const;
 
+type Source = { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
+
 interface ProvisionedTenant {
   readonly tenantId: string;
   readonly onboarded: boolean;
-  /** Source of its screenings. Absent: it has none. */
-  readonly screenings?: { readonly file: string } | { readonly generate: Omit<GeneratorOptions, 'tenantId'> };
+  /** Absent: it has none. */
+  readonly screenings?: Source;
 }
 
 interface ProvisionedClient extends Client {
@@ -176,21 +178,20 @@ export async function loadProvisioning(
 
   const files: { dataset?: string; secondDataset?: string; events?: string } = {};
   let window: Provisioned['window'];
-  for (const tenant of set.tenants) {
-    if (options.keep && (await readEvents(connections, tenant.tenantId, 0n, 1)).length > 0) continue;
-    await forgetTenant(connections, tenant.tenantId);
-    if (!tenant.screenings) continue;
-    await storeScreenings(connections, screeningsOf(tenant, options.onProgress));
-    const isPrimary = isOf('primary', tenant.tenantId);
-    if (isPrimary) files.dataset = await datasetFile(tenant, fileOf('dataset'));
-    else if (isOf('secondTenant', tenant.tenantId))
-      files.secondDataset = await datasetFile(tenant, fileOf('secondDataset'));
-    if (!isPrimary) continue;
-    const stored = await extentOf(connections, tenant.tenantId);
-    window = 'generate' in tenant.screenings ? GENERATED_WINDOW : stored.window;
-    if (stored.count > MAX_EVENTS_UNASKED) continue;
-    files.events = fileOf('events');
-    await writeEvents(files.events, connections, tenant.tenantId);
+  for (const { tenantId, screenings: source } of set.tenants) {
+    if (options.keep && (await readEvents(connections, tenantId, 0n, 1)).length > 0) continue;
+    await forgetTenant(connections, tenantId);
+    if (!source) continue;
+    await storeScreenings(connections, screeningsOf(tenantId, source, options.onProgress));
+    if (isOf('primary', tenantId)) {
+      files.dataset = await datasetFile(tenantId, source, fileOf('dataset'));
+      const stored = await extentOf(connections, tenantId);
+      window = 'generate' in source ? GENERATED_WINDOW : stored.window;
+      if (stored.count > MAX_EVENTS_UNASKED) continue;
+      files.events = fileOf('events');
+      await writeEvents(files.events, connections, tenantId);
+    } else if (isOf('secondTenant', tenantId))
+      files.secondDataset = await datasetFile(tenantId, source, fileOf('secondDataset'));
   }
   await connections.transaction(async (client) => void (await client.query('ANALYZE screening, event')));
 
@@ -208,17 +209,17 @@ export async function loadProvisioning(
   };
 }
 
-async function datasetFile({ tenantId, screenings }: ProvisionedTenant, path: string): Promise<string> {
-  if (screenings && 'file' in screenings) return resolve(screenings.file);
-  if (screenings) await writeDataset(path, generateScreenings({ tenantId, ...screenings.generate }), 0o600);
+async function datasetFile(tenantId: string, source: Source, path: string): Promise<string> {
+  if ('file' in source) return resolve(source.file);
+  await writeDataset(path, generateScreenings({ tenantId, ...source.generate }), 0o600);
   return path;
 }
 
 async function* screeningsOf(
-  { tenantId, screenings: source }: ProvisionedTenant,
+  tenantId: string,
+  source: Source,
   onProgress: LoadOptions['onProgress'],
 ): AsyncGenerator<Screening> {
-  if (!source) return;
   let count = 0;
   const all =
     'file' in source ? streamDataset(source.file) : generateScreenings({ tenantId, ...source.generate });
