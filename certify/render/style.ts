@@ -46,11 +46,11 @@ interface Page {
   readonly style?: string;
   /** Inline JavaScript at the end of the body. The page must be usable without it. */
   readonly script?: string;
-  readonly status?: Status;
+  readonly status: Status;
 }
 
 /** A self-contained HTML document; its policy blocks loading and all other scripts, in case escaping ever fails. */
-export function page({ title, body, style = '', script = '', status = 'untested' }: Page): string {
+export function page({ title, body, style = '', script = '', status }: Page): string {
   const sheet = STYLE + style;
   const policy = [
     "default-src 'none'",
