@@ -1,7 +1,10 @@
 /** Malformed, oversized and unknown requests get the right status, a JSON body, and no reset. */
+import { connect as openSession, constants } from 'node:http2';
 import { connect } from 'node:net';
 import { expect } from '@playwright/test';
 import { send, test } from '../testing.ts';
+import { KEY, SELF_SIGNED } from './certificates.ts';
+import { serve } from './http.ts';
 
 /** Sends raw bytes; resolves to everything that was received before the server closed the connection. */
 function exchangeRaw(port: number, octets: string | Buffer): Promise<string> {
@@ -65,6 +68,20 @@ test('answers a chunked body beyond the limit with 413', async ({ server }) => {
   const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
   const request = `${POST}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(40)}0\r\n\r\n`;
   expect(await exchangeRaw(Number(new URL(server.baseUrl).port), request)).toMatch(/^HTTP\/1\.1 413 /);
+});
+
+test('breaks the stream of HTTP/2 off with an error if the body breaks off', async () => {
+  const body = async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('{"items":[');
+    throw new Error('a half page');
+  };
+  const answer = async () => ({ status: 200, headers: [], body: body() });
+  await using listener = await serve(answer, { http2: { key: KEY, cert: SELF_SIGNED } });
+  const session = openSession(listener.origin, { ca: SELF_SIGNED });
+  const stream = session.request({ ':path': '/' }).resume();
+  await new Promise((closed) => stream.on('error', () => undefined).on('close', closed));
+  expect(stream.rstCode).not.toBe(constants.NGHTTP2_NO_ERROR);
+  session.destroy();
 });
 
 for (const [method, path, allow] of [

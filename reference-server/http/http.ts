@@ -6,6 +6,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createSecureServer, type SecureServerOptions, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 
 export interface ServiceRequest {
   readonly method: string;
@@ -305,22 +306,9 @@ async function send(response: ServerResponse, answer: ServiceAnswer): Promise<vo
   const isHttp2 = response.req.httpVersionMajor === 2;
   // writeHead may keep only the last header of a name. HTTP/2 has no blanks around values (RFC 9113, 8.2.1).
   for (const [name, value] of headers) response.appendHeader(name, isHttp2 ? value.trim() : value);
-  if (typeof body === 'string' || Buffer.isBuffer(body)) {
-    response.writeHead(status);
-    response.end(body);
-    return;
-  }
-  try {
-    response.writeHead(status);
-    for await (const chunk of body) {
-      if (!response.write(chunk))
-        await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
-      if (response.destroyed) return;
-    }
-    response.end();
-  } catch {
-    response.destroy();
-  }
+  response.writeHead(status);
+  if (typeof body === 'string' || Buffer.isBuffer(body)) response.end(body);
+  else await pipeline(body, response).catch(() => response.destroy());
 }
 
 /** Answers before the request was read; the rest is discarded: a reset would lose the answer (RFC 9112, 9.6). */
