@@ -58,18 +58,14 @@ async function checkAddresses({ host, port, authPort }: Flags): Promise<void> {
   await using _auth = authPort === undefined ? undefined : await listen({ host, port: authPort });
 }
 
-/** Directory and prefix of the files that belong to a target file, so that one directory can hold several targets. */
-const filesOf = (path: string): { readonly directory: string; readonly prefix: string } => ({
-  directory: dirname(resolve(path)),
-  prefix: `${parse(path).name}.`,
-});
+/** How the paths of files that belong to a target file begin, so that one directory can hold several targets. */
+const stemOf = (path: string): string => join(dirname(resolve(path)), `${parse(path).name}.`);
 
 /** Returns the fault's own effect of the outage commands, if it has one. */
 async function writeTarget(path: string, target: ReferenceTarget, fault: Behaviour | undefined) {
-  const { directory, prefix } = filesOf(path);
   // Reads the datasets, which may be large, only for a fault.
   const { content, outage } = fault?.target
-    ? await changedTarget(target, fault.target, join(directory, prefix))
+    ? await changedTarget(target, fault.target, stemOf(path))
     : { content: { ...target } };
   await writeTargetFile(path, content);
   say(`target file: ${path}`);
@@ -86,7 +82,7 @@ function provisioningSet(flags: Flags): Promise<ProvisioningSet> | ProvisioningS
 async function load(database: Database, flags: Flags): Promise<Provisioned> {
   const since = Date.now();
   const provisioned = await loadProvisioning(database, await provisioningSet(flags), {
-    ...(flags.writeTarget ? filesOf(flags.writeTarget) : {}),
+    stem: flags.writeTarget && stemOf(flags.writeTarget),
     keep: flags.keep !== undefined,
     onProgress: (tenantId, stored) => say(`${stored} screenings of ${tenantId} stored`),
   });

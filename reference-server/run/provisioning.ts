@@ -1,12 +1,12 @@
 /** Tenants, clients and screenings of a server, from files or by default. */
 import { randomBytes } from 'node:crypto';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { UUID, streamDataset, writeDataset, type Screening } from '../../engine/data/dataset.ts';
 import { GENERATED_WINDOW, generateScreenings } from '../../fixtures/dataset/generator.ts';
 import type { GeneratorOptions } from '../../fixtures/dataset/generator.ts';
 import { formatInstant, instant, shift } from '../../engine/data/instant.ts';
-import { makeFolder, readJson, temporaryFolder } from '../../engine/files.ts';
+import { readJson, temporaryFolder } from '../../engine/files.ts';
 import { targetFileSchema, type ClientName } from '../../engine/target/target.ts';
 import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
@@ -146,10 +146,8 @@ export interface Provisioned extends AsyncDisposable {
 }
 
 interface LoadOptions {
-  /** Directory for dataset and event files of generated screenings. Default: a temporary one. */
-  readonly directory?: string;
-  /** Prefix of the names of these files. */
-  readonly prefix?: string;
+  /** How the paths of dataset and event files of generated screenings begin. Default: in a temporary directory. */
+  readonly stem?: string;
   /** Keeps a tenant's stored screenings; no dataset is written then, as they may have changed. */
   readonly keep?: boolean;
   /** The scrypt parameter N, the cost of a guess. Default 16,384. */
@@ -168,10 +166,9 @@ export async function loadProvisioning(
   set: ProvisioningSet,
   options: LoadOptions = {},
 ): Promise<Provisioned> {
-  const temporary = options.directory ? undefined : await temporaryFolder('screenings-data');
-  const directory = options.directory ?? temporary!.path;
-  makeFolder(directory);
-  const fileOf = (name: string): string => join(directory, `${options.prefix ?? ''}${name}.ndjson`);
+  const temporary = options.stem === undefined ? await temporaryFolder('screenings-data') : undefined;
+  const stem = options.stem ?? `${temporary!.path}/`;
+  const fileOf = (name: string): string => `${stem}${name}.ndjson`;
   await using connections = database.connect();
   const isOf = (role: ClientName, tenantId: string): boolean =>
     set.clients.find((known) => known.role === role)?.tenantId === tenantId;
