@@ -2,7 +2,12 @@
 import { member } from '../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
+import {
+  createRedactor,
+  isRemovedUnknown,
+  REDACTED,
+  type Redactor,
+} from '../../engine/run/evidence/redact.ts';
 import { several } from '../render/results.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report/report.ts';
@@ -178,10 +183,10 @@ function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): Clie
 
 // -- rules that are judged over all situations --------------------------------------------------------
 
-/** The secret, and opaque tokens, which the redactor does not recognize by itself. */
+/** The secret, and opaque tokens. */
 export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
   given.clientSecret,
-  ...tokens.filter((token) => !token.includes('.')).slice(0, 20),
+  ...tokens.filter((token) => !isRemovedUnknown(token)).slice(0, 20),
 ];
 
 /** Findings that break a MUST although the situation itself is a SHOULD. */

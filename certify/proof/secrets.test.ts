@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@playwright/test';
+import { opaqueTokensFrom } from '../../reference-server/faults/tokens.ts';
 import { answers, both, tokenBody } from '../../reference-server/run/alter.ts';
 import { targetFor } from './faults.ts';
 import { startInProcess, test } from '../../reference-server/testing.ts';
@@ -37,72 +38,87 @@ const echo = answers((answer, request) => {
   });
 });
 
-test('a failing run against a server that repeats every request writes no secret', async ({ small }) => {
-  const issued = new Set<string>();
-  const listening = tokenBody((body) => {
-    issued.add(String(body['access_token']));
-    return body;
-  });
-  await using server = await startInProcess(small, both(listening, echo));
-  const directory = test.info().outputPath();
-  const target = await targetFor(server, 'full');
-  const headers = { 'x-gateway-key': 'gateway key of nobody else' };
-  const redactor = createRedactor(secretsOf({ ...target, headers }));
-  const entries: object[] = [];
-  const lines: string[] = [];
-  const progress = showProgress({ write: (text: string) => lines.push(text) } as never, redactor.redact);
-  const report = await certify(
-    { ...target, headers },
-    {
-      seed: 1,
-      runs: 1,
-      dispatcher: server.dispatcher,
-      only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
-      // Pages do not repeat the request.
-      onExchange: (exchange) => exchange.status !== 200 && entries.push(entryOf(exchange, redactor)),
-      onProgress: progress.tell,
-    },
-  );
-  progress.end();
-  expect(report.verdict).toBe('non-conformant');
+for (const [kind, tokens] of [
+  ['JWTs', {}],
+  ['opaque tokens that begin as JWTs do', opaqueTokensFrom('eyJ')],
+] as const)
+  test(`a failing run against a server of ${kind} that repeats every request writes no secret`, async ({
+    small,
+  }) => {
+    const issued = new Set<string>();
+    const listening = tokenBody((body) => {
+      issued.add(String(body['access_token']));
+      return body;
+    });
+    await using server = await startInProcess(small, both(tokens, listening, echo));
+    const directory = test.info().outputPath();
+    const target = await targetFor(server, 'full');
+    const headers = { 'x-gateway-key': 'gateway key of nobody else' };
+    const redactor = createRedactor(secretsOf({ ...target, headers }));
+    const entries: object[] = [];
+    const lines: string[] = [];
+    const progress = showProgress({ write: (text: string) => lines.push(text) } as never, redactor.redact);
+    const report = await certify(
+      { ...target, headers },
+      {
+        seed: 1,
+        runs: 1,
+        dispatcher: server.dispatcher,
+        only: selectIds(['2.1', '4.2-success', '5-missing', '5-tampered', '7.1']),
+        // Pages do not repeat the request.
+        onExchange: (exchange) =>
+          (exchange.status !== 200 || exchange.request.channel === 'token') &&
+          entries.push(entryOf(exchange, redactor)),
+        onProgress: progress.tell,
+      },
+    );
+    progress.end();
+    expect(report.verdict).toBe('non-conformant');
 
-  await writeReport(report, directory, (await makeKeys()).private);
-  await writeAtomically(join(directory, 'run.har'), harText(entries));
-  await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(resultsOf(report))}`);
-  await keep(join(directory, 'history'), report);
-  const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name));
-  for (const name of ['report.html', 'junit.xml', 'summary.md', 'certificate.jws', 'run.har', 'history.html'])
-    expect(files.some((file) => file.endsWith(name))).toBe(true);
-  const secrets = [
-    ...Object.values(target.clients).map(({ clientSecret }) => clientSecret),
-    target.expiredToken ?? '',
-    headers['x-gateway-key'],
-    ...issued,
-  ];
-  expect(issued.size).toBeGreaterThan(3);
-  const spellings = secrets.flatMap((secret) => [
-    secret,
-    encodeURIComponent(secret),
-    // The payload alone would reveal the owner of the token, and the signature belongs to it.
-    ...(secret.includes('.') ? secret.split('.').slice(1) : []),
-    Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
-    Buffer.from(`primary-client:${secret}`).toString('base64'),
-    Buffer.from(JSON.stringify({ exp: 1, secret }))
-      .toString('base64url')
-      .slice(0, -3),
-  ]);
-  const leaks: string[] = [];
-  for (const file of files) {
-    const text = await readFile(file, 'utf8');
-    for (const spelling of spellings) {
-      const at = text.indexOf(spelling);
-      if (at >= 0) leaks.push(`${file}: …${text.slice(Math.max(0, at - 80), at + 20)}…`);
+    await writeReport(report, directory, (await makeKeys()).private);
+    await writeAtomically(join(directory, 'run.har'), harText(entries));
+    await writeAtomically(join(directory, 'terminal.txt'), `${lines.join('')}${terminal(resultsOf(report))}`);
+    await keep(join(directory, 'history'), report);
+    const files = (await readdir(directory, { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+    for (const name of [
+      'report.html',
+      'junit.xml',
+      'summary.md',
+      'certificate.jws',
+      'run.har',
+      'history.html',
+    ])
+      expect(files.some((file) => file.endsWith(name))).toBe(true);
+    const secrets = [
+      ...Object.values(target.clients).map(({ clientSecret }) => clientSecret),
+      target.expiredToken ?? '',
+      headers['x-gateway-key'],
+      ...issued,
+    ];
+    expect(issued.size).toBeGreaterThan(3);
+    const spellings = secrets.flatMap((secret) => [
+      secret,
+      encodeURIComponent(secret),
+      // The payload alone would reveal the owner of the token, and the signature belongs to it.
+      ...(secret.includes('.') ? secret.split('.').slice(1) : []),
+      Buffer.from(secret).toString('base64').replace(/.=*$/, ''),
+      Buffer.from(`primary-client:${secret}`).toString('base64'),
+      Buffer.from(JSON.stringify({ exp: 1, secret }))
+        .toString('base64url')
+        .slice(0, -3),
+    ]);
+    const leaks: string[] = [];
+    for (const file of files) {
+      const text = await readFile(file, 'utf8');
+      for (const spelling of spellings) {
+        const at = text.indexOf(spelling);
+        if (at >= 0) leaks.push(`${file}: …${text.slice(Math.max(0, at - 80), at + 20)}…`);
+      }
     }
-  }
-  expect(leaks).toEqual([]);
-});
+    expect(leaks).toEqual([]);
+  });
 
 test('no secret survives in a report, and a secret that is one of its words leaves it readable', () => {
   const secret = 's3cr3t/of+the client';

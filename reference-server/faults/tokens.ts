@@ -38,24 +38,26 @@ const shifted = (seconds: number): ServerOptions =>
   tokenClaims(({ iat, exp }) => ({ iat: Number(iat) + seconds, exp: Number(exp) + seconds }));
 
 /** Shows clients a random token in place of each JWT. */
-export const opaqueTokens = middleware(() => {
-  const real = new Map<string, string>();
-  return async (request, next) => {
-    const shown = /^bearer +(.*)$/i.exec(authorizationOf(request))?.[1];
-    const authorization = `Bearer ${real.get(shown ?? '') ?? 'unknown'}`;
-    const answer = await next(
-      isScreenings(request) && shown
-        ? { ...request, headers: { ...request.headers, authorization } }
-        : request,
-    );
-    if (!isTokenRequest(request) || answer.status !== 200) return answer;
-    const opaque = randomBytes(24).toString('hex');
-    return jsonBody((body) => {
-      real.set(opaque, String(body['access_token']));
-      return { ...body, access_token: opaque };
-    })(answer);
-  };
-});
+export const opaqueTokensFrom = (beginning: string): ServerOptions =>
+  middleware(() => {
+    const real = new Map<string, string>();
+    return async (request, next) => {
+      const shown = /^bearer +(.*)$/i.exec(authorizationOf(request))?.[1];
+      const authorization = `Bearer ${real.get(shown ?? '') ?? 'unknown'}`;
+      const answer = await next(
+        isScreenings(request) && shown
+          ? { ...request, headers: { ...request.headers, authorization } }
+          : request,
+      );
+      if (!isTokenRequest(request) || answer.status !== 200) return answer;
+      const opaque = beginning + randomBytes(24).toString('hex');
+      return jsonBody((body) => {
+        real.set(opaque, String(body['access_token']));
+        return { ...body, access_token: opaque };
+      })(answer);
+    };
+  });
+export const opaqueTokens = opaqueTokensFrom('');
 
 /** Mints tokens for requests of this method with a form in the query. */
 const fromTokenQuery = (method: string): ServerOptions =>
