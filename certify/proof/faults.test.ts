@@ -91,13 +91,9 @@ for (const [theme, faults] of Object.entries(THEMES)) {
           tier: isTurn && (isQuick || fault.needsNeighbours) ? {} : FULL,
         };
         const narrow = { title: `${name}, ${mode}`, only: own, tier: isQuick ? FULL : {} };
-        const proofs = fault.needsNeighbours
-          ? [wide]
-          : modes.length > 1
-            ? [isTurn ? wide : narrow]
-            : isQuick
-              ? [wide]
-              : [narrow, wide];
+        const isNarrow = !fault.needsNeighbours && (modes.length > 1 ? !isTurn : !isQuick);
+        const isWide = fault.needsNeighbours || isTurn;
+        const proofs = [...(isNarrow ? [narrow] : []), ...(isWide ? [wide] : [])];
         for (const { title, only, tier } of proofs)
           if (fault.large) test(title, tier, async ({ large }) => prove(large, only));
           else test(title, tier, async ({ small }) => prove(small, only));
