@@ -33,7 +33,6 @@ const client =
   ({ clients }) => ({ clients: { primary: clients.primary, [role]: { ...clients[role], ...change } } });
 
 const NOBODY = '00000000-0000-4000-8000-000000000000';
-
 const ROTATED = { clientSecret: 'the one of last month' };
 const NO_TOKEN = /does not work: no token for clients\.(secondTenant|notOnboarded|scratch)/;
 
