@@ -10,7 +10,7 @@ import { page, withTokenEndpoint } from '../reference-server/non-implementations
 import { middleware, nextQuery, queryOf, withHeader } from '../reference-server/run/alter.ts';
 import { createLimiter } from './estimate/limiter-models.ts';
 import { jsonAnswer, type Listener, serve } from '../reference-server/http/http.ts';
-import type { Session } from './run/session.ts';
+import { type Session, VoidRun } from './run/session.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
@@ -191,7 +191,18 @@ test("trusts only the target file's certificates besides the system's", byTurns(
   expect((await load(flags)).status).toBe(3);
 });
 
+/** Other processes may void a measurement, which is no answer: it is repeated, a few times at most. */
+async function untilNotVoid<Found>(measure: () => Promise<Found>, attempts = 4): Promise<Found> {
+  try {
+    return await measure();
+  } catch (error) {
+    if (attempts === 1 || !(error instanceof VoidRun)) throw error;
+    return untilNotVoid(measure, attempts - 1);
+  }
+}
+
 test('paging: recognises OFFSET, a failed first page and a truncated cursor', FULL, async ({ k6 }) => {
+  test.slow();
   const [first, last] = [GENERATED_WINDOW.from, GENERATED_WINDOW.to].map((at) => Date.parse(at));
   const offset = middleware(() => async (request, next) => {
     const query = queryOf(request);
@@ -202,7 +213,8 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   await using slow = await startSimulatedServer({ screenings: 6000, fault: offset });
   // Small pages, so that also on a busy machine the delay is most of the cost.
   const options = { pageSize: 200, maxPages: 100 };
-  const { depth } = await paging.run(await openSession(k6, slow.target, options));
+  const measure = async () => paging.run(await openSession(k6, slow.target, options));
+  const { depth } = await untilNotVoid(measure);
   expect(depth).toMatchObject({ flat: false, shape: 'grows-with-depth' });
   const isFirst = (query: URLSearchParams) =>
     query.has('from') && !query.has('from_id') && Date.parse(query.get('from')!) !== first;
@@ -215,6 +227,6 @@ test('paging: recognises OFFSET, a failed first page and a truncated cursor', FU
   const cursor = nextQuery((next) => next.set('from', new Date(next.get('from')!).toISOString()));
   await using cut = await startSimulatedServer({ fault: cursor, screenings: 3000 });
   const session = await openSession(k6, cut.target, options);
-  await paging.run(session);
+  await untilNotVoid(() => paging.run(session));
   expect(session.findings.map(({ id }) => id)).toContain('4.2-r6-next-from');
 });
