@@ -8,7 +8,7 @@ import { isWithoutBody } from '../../engine/client/failures.ts';
 import { Guards } from '../../engine/client/guards.ts';
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
-import { isRemovedUnknown, REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
+import { hasTokenForm, REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { member, parseJson } from '../../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { Kit } from '../../engine/run/kit.ts';
@@ -66,7 +66,7 @@ export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): obje
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
   // From the token response on, the token is a secret too.
   const issued = member(exchange.json, 'access_token');
-  if (request.channel === 'token' && typeof issued === 'string' && !isRemovedUnknown(issued)) add(issued);
+  if (request.channel === 'token' && typeof issued === 'string' && !hasTokenForm(issued)) add(issued);
   const body = request.form ? formEncode(request.form, request.isPercentEncoded) : request.body;
   const { searchParams } = new URL(request.url);
   const mimeType = headers.find(([name]) => name === 'content-type')?.[1] ?? '';

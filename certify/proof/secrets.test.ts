@@ -53,7 +53,7 @@ for (const [kind, tokens] of [
     await using server = await startInProcess(small, both(tokens, listening, echo));
     const directory = test.info().outputPath();
     const target = await targetFor(server, 'full');
-    const headers = { 'x-gateway-key': 'gateway key of nobody else' };
+    const headers = { 'x-gateway-key': 'key for the gateway alone' };
     const redactor = createRedactor(secretsOf({ ...target, headers }));
     const entries: object[] = [];
     const lines: string[] = [];

@@ -57,7 +57,7 @@ export async function untilReplicasShow(
 /** The most pages that are requested again for screenings that an answer lacks. */
 const WITNESSES_AT_MOST = 30;
 
-/** The URL with a `to` of so many seconds later, which begins with the same items: a cache in front repeats no page. */
+/** The URL with `to` moved by a number of seconds: its page begins with the same items, and no cache can hold it. */
 function endingLater(url: string, seconds: number): string {
   const text = queryValue(url, 'to') ?? '';
   const at = parseInstant(text);
