@@ -35,14 +35,16 @@ import { cache } from '../reference-server/variants/health.ts';
 import { arrivingEvery, withoutRecords } from '../reference-server/variants/live.ts';
 
 test.describe('a budget', () => {
-  for (const [budget, least, verdict] of [
-    [100, 60, 'incomplete'],
-    [300, 90, 'incomplete'],
-    // Checks that exhausted their share of the budget run again with the remaining requests.
-    [600, 100, 'conformant'],
-  ] as const) {
+  for (const [row, [budget, least, verdict]] of (
+    [
+      [100, 60, 'incomplete'],
+      [300, 90, 'incomplete'],
+      // Checks that exhausted their share of the budget run again with the remaining requests.
+      [600, 100, 'conformant'],
+    ] as const
+  ).entries()) {
     const title = `of ${budget} requests is not exceeded and exercises at least ${least} requirements`;
-    test(title, async ({ small }) => {
+    test(title, byTurns('budget', 3, row), async ({ small }) => {
       const report = await certifyServer(small, {}, 'full', { budget });
       expect(report.requests).toBeLessThanOrEqual(budget);
       expect(report.verdict).toBe(verdict);

@@ -26,7 +26,8 @@ const untied = (count: number, first = '2026-03-01T08:00:00Z', apartMs = 300_000
     return { id, tenantId, testTime, json: JSON.stringify({ id: Number(id), tenantId, testTime }) };
   });
 
-test('reports what to load for thirty screenings without ties', async ({ small }) => {
+const UNTIED = 'reports what to load for thirty screenings without ties';
+test(UNTIED, byTurns('shapes', 6, 5), async ({ small }) => {
   const report = await bare(small, untied(30));
   expect(failedOf(report)).toEqual([]);
   expect(report.verdict).toBe('incomplete');
@@ -44,7 +45,7 @@ const SHAPES: Readonly<Record<string, readonly Screening[]>> = {
 };
 
 for (const [row, [what, screenings]] of Object.entries(SHAPES).entries())
-  test(`reports what to load, and no failure, for ${what}`, byTurns('shapes', 5, row), async ({ small }) => {
+  test(`reports what to load, and no failure, for ${what}`, byTurns('shapes', 6, row), async ({ small }) => {
     const report = await bare(small, screenings);
     expect([report.verdict, failedOf(report)]).toEqual(['incomplete', []]);
     expect(report.summary).toMatch(/load/);
@@ -77,7 +78,7 @@ const IMPORTED = 5_000;
 
 for (const [row, mode] of (['bare', 'full'] as const).entries()) {
   const title = `certifies a tenant whose ${IMPORTED} screenings are of one instant with as few requests, ${mode}`;
-  test(title, byTurns('import', 2, row), async ({ small }) => {
+  test(title, byTurns('import', 4, row), async ({ small }) => {
     const dataset = untied(IMPORTED, undefined, 0);
     const held = createMemoryStore(new Map([[TENANTS.primary, dataset]]));
     const store: ScreeningStore = {

@@ -123,7 +123,8 @@ test('keeps a token, two next and twenty screenings, which are valid in the next
   expect(resultOf(second, '5-valid-token').title).toMatch(/seen up to 24\d\d s after it was issued$/);
 });
 
-test('supplies a later run with an expired token, and keeps a valid one again', async ({ small }) => {
+const LATER = 'supplies a later run with an expired token, and keeps a valid one again';
+test(LATER, byTurns(LATER, 3), async ({ small }) => {
   const { file, reports } = await twice(small, {}, {}, 2 * 3_600);
   expect(reports.map((report) => resultOf(report, '5-expired').status)).toEqual(['untested', 'pass']);
   const [, claims = ''] = (JSON.parse(file) as { token: string }).token.split('.');
@@ -131,7 +132,8 @@ test('supplies a later run with an expired token, and keeps a valid one again', 
   expect(exp).toBeGreaterThan(Date.now() / 1_000);
 });
 
-test('the Date of a proxy that is ten minutes late does not prolong an earlier token', async ({ small }) => {
+const LATE = 'the Date of a proxy that is ten minutes late does not prolong an earlier token';
+test(LATE, byTurns(LATE, 3), async ({ small }) => {
   const { reports } = await twice(small, dated(-600_000), {}, 3_900);
   expect(reports.map(failedOf)).toEqual([[], []]);
 });
@@ -150,7 +152,7 @@ for (const [what, expected, server] of [
   ['a cache of verified tokens that outlives them', 'fail', neverLooksAgain()],
   ['a cache of verified tokens that ends with them', 'pass', {}],
 ] as const) {
-  test(`sends the kept token beside a supplied one: ${what}`, byTurns(what, 2), async ({ small }) => {
+  test(`sends the kept token beside a supplied one: ${what}`, byTurns(what, 4), async ({ small }) => {
     const { reports } = await twice(small, server, server, 2 * 3_600, 'full');
     const { status, failures } = resultOf(reports[1]!, '5-expired');
     expect(status).toBe(expected);
@@ -158,7 +160,7 @@ for (const [what, expected, server] of [
       expect(failures[0]!.message).toMatch(/401 unauthenticated.*200.*, 3[5-7]\d\d s after its exp/);
   });
 
-  test(`awaits its own token’s exp beside a supplied one: ${what}`, byTurns(what, 2), async ({ small }) => {
+  test(`awaits its own token’s exp beside a supplied one: ${what}`, byTurns(what, 4), async ({ small }) => {
     const options = { ...server, tokenLifetimeSeconds: 2 };
     const report = await certifyServer(small, options, 'full', {
       only: ['5-expired'],
@@ -171,7 +173,7 @@ for (const [what, expected, server] of [
 }
 
 for (const [what, id, words, server] of FAULTS)
-  test(what, byTurns(what, 6), async ({ small }) => {
+  test(what, byTurns(what), async ({ small }) => {
     const { reports } = await twice(small, server);
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(resultOf(reports[1]!, id).failures[0]?.message).toMatch(words);
@@ -205,7 +207,7 @@ for (const [what, words, later] of [
     ),
   ],
 ] as const)
-  test(`a next of the process before ${what}`, byTurns(what, 6), async ({ small }) => {
+  test(`a next of the process before ${what}`, byTurns(what), async ({ small }) => {
     const { reports } = await twice(small, later, withCursor('a'));
     expect(failedOf(reports[0]!)).toEqual([]);
     expect(failedOf(reports[1]!).join('\n')).toMatch(words);

@@ -64,7 +64,7 @@ const HARDSHIPS: readonly Hardship[] = [
 ];
 
 for (const hardship of HARDSHIPS)
-  test(hardship.name, byTurns(hardship.name, 8), async () => {
+  test(hardship.name, byTurns(hardship.name), async () => {
     const directory = test.info().outputPath();
     await writeFile(join(directory, 'target.json'), JSON.stringify(UNREACHABLE));
     const { status, output, leftOver } = await run(hardship, directory);
