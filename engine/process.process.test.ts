@@ -2,8 +2,9 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { byTurns } from '../fixtures/own-tests/tiers.ts';
+import { test } from '../reference-server/testing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MANY = ['--tenant', '7d0c1de3-0000-4000-8000-000000000001', '--count', '90000000'];

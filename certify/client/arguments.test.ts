@@ -1,8 +1,9 @@
 /** Parsing of the command line of certify-client. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { parseArguments } from './arguments.ts';
 import { fillIn } from './client.ts';
 import { SITUATIONS } from './situations/all.ts';
+import { test } from '../../reference-server/testing.ts';
 
 test('parses a command and returns the defaults', () => {
   expect(parseArguments(['--command', 'node my-client.js'])).toEqual({

@@ -1,5 +1,5 @@
 /** Every mistake of a client is found by its situation with the expected words, and by no other; right clients are conformant. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { parseLinks } from '../../engine/client/link-header.ts';
 import { unlessAborted } from '../../engine/clock.ts';
 import { formatInstant, instant } from '../../engine/data/instant.ts';
@@ -12,6 +12,7 @@ import { realWorld, type World } from './stage.ts';
 import { changed, FAILING, linked, WARNED, withHeader } from './testing/mistakes.ts';
 import { smallClient, type Habits } from './testing/small-client.ts';
 import { certifyClient, type Options } from './certify-client.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const played = (habits: Habits, options: Partial<Options> = {}): Promise<ClientReport> =>
   certifyClient(smallClient(habits), {

@@ -1,11 +1,12 @@
 /** Judging waits: constant ones are reported, and every correct backoff is accepted, long ones before a broken connection too. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { fc } from '../../fixtures/own-tests/tiers.ts';
 import type { Recorded } from './record.ts';
 import { judgePlay } from './judge.ts';
 import { backoffFindings, tooEarly } from './judge-requests.ts';
 import { SITUATIONS } from './situations/all.ts';
 import type { Play } from './situation.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const request = (atMs: number, status: number, page = 1): Recorded => ({
   atMs,

@@ -4,9 +4,10 @@ import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import type { ClientReport } from './report.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CLIENTS = 'certify/client/testing/clients';

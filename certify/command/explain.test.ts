@@ -1,5 +1,5 @@
 /** The catalogue: each requirement is listed, explained, tested, and violated by a fault. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
@@ -7,6 +7,7 @@ import { tripped } from '../../reference-server/faults/fault.ts';
 import { SPECS } from '../../specs/all.ts';
 import { MISTAKES } from '../diagnosis/mistakes/all.ts';
 import { explain, list } from './explain.ts';
+import { test } from '../../reference-server/testing.ts';
 
 test('no two tests have the same title', () => {
   const titles = [...SPECS, ...PROPERTIES].map(({ title }) => title);

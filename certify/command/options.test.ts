@@ -1,6 +1,7 @@
 /** Parsing of the command line, and its error messages of one line. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { parseOptions, replayCommand } from './options.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const env = { SCREENINGS_CLIENT_SECRET: 'x' };
 

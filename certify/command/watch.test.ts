@@ -2,9 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { beginningWith } from '../certify.ts';
 import { reasons } from './watch.ts';
+import { test } from '../../reference-server/testing.ts';
 
 test('runs again on a key or a change of files, and ends on q', async () => {
   const directory = test.info().outputPath();

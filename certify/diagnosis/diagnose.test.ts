@@ -1,9 +1,10 @@
 /** Failures with one cause form one group. certify/proof/faults.test.ts holds the first cause of every fault. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { REQUIREMENTS, requirement, type RequirementId } from '../../engine/requirements.ts';
 import type { RequirementResult } from '../report/report.ts';
 import { diagnose } from './diagnose.ts';
 import { MISTAKES } from './mistakes/all.ts';
+import { test } from '../../reference-server/testing.ts';
 
 type Shown = Partial<Readonly<Record<'request' | 'sameAs' | 'response', string>>>;
 

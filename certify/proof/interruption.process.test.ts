@@ -5,11 +5,12 @@ import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { UNREACHABLE } from '../../engine/testing.ts';
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import type { Report } from '../report/report.ts';
+import { test } from '../../reference-server/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
 

@@ -1,7 +1,7 @@
 /** report.html in a browser. */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { chromium, expect, test } from '@playwright/test';
+import { chromium, expect } from '@playwright/test';
 import type { Browser, BrowserContextOptions, Page } from '@playwright/test';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
@@ -11,6 +11,7 @@ import { counts } from './results.ts';
 import { html } from './html.ts';
 import { hostileReport, sampleReport } from './sample.testing.ts';
 import { existsSync } from 'node:fs';
+import { test } from '../../reference-server/testing.ts';
 
 /** Chromium: `CHROMIUM_PATH`, the system's, or the one installed by Playwright. */
 const executablePath = [process.env['CHROMIUM_PATH'], '/usr/bin/chromium', chromium.executablePath()].find(

@@ -1,7 +1,7 @@
 /** All renderings agree, and hostile text from a target stays text. */
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
 import type { Exchange } from '../../engine/client/exchange.ts';
@@ -33,6 +33,7 @@ import { COLOURS } from './style.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory } from '../../engine/files.ts';
 import { writeReport } from './write.ts';
+import { test } from '../../reference-server/testing.ts';
 
 interface Element {
   readonly name: string;

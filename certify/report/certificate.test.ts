@@ -1,8 +1,9 @@
 /** Verification of a certificate that is handed over. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { UnsecuredJWT } from 'jose';
 import { makeKeys, readKey, sign, statementOf, verify } from './certificate.ts';
 import { conformantReport, sampleReport } from '../render/sample.testing.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const octets = (report: object): Uint8Array => new TextEncoder().encode(JSON.stringify(report));
 

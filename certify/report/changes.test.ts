@@ -1,11 +1,12 @@
 /** Comparison with a baseline, known failures, and the history of runs. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { changesSince, exitOnNew, readBaseline, readKnownFailures, statesOf } from './changes.ts';
 import { historyHtml, keep, lastRun } from '../render/history.ts';
 import { conformantReport, sampleReport } from '../render/sample.testing.ts';
 import type { Report } from './report.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const failures = [{ message: 'm', expected: 'e', received: 'r', request: '', response: '', curl: '' }];
 const broken = { status: 'fail', checks: 1, failures } as const;

@@ -1,12 +1,13 @@
 /** The committed JSON Schemas equal the kit's definitions and accept what the kit reads and writes. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { conformantReport, incompleteReport, sampleReport } from '../render/sample.testing.ts';
 import { z } from 'zod';
 import { targetFileSchema } from '../../engine/target/target.ts';
 import { reportSchema } from '../report/report.ts';
+import { test } from '../../reference-server/testing.ts';
 
 const DRAFT = { target: 'draft-2020-12', io: 'input' } as const;
 

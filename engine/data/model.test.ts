@@ -20,14 +20,11 @@ import {
 } from './instant.ts';
 import { compareKeys, Oracle, type Key } from './oracle.ts';
 
-const test = base.extend<object, { readonly postgres: Connections }>({
-  postgres: [
-    async ({ database }, use) => {
-      await using connections = database.connect();
-      await use(connections);
-    },
-    { scope: 'worker' },
-  ],
+const test = base.extend<{ readonly postgres: Connections }>({
+  async postgres({ database }, use) {
+    await using connections = database.connect();
+    await use(connections);
+  },
 });
 
 // -- edge cases of instants --------------------------------------------------------------------------

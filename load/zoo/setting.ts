@@ -2,7 +2,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test as base } from '@playwright/test';
 import { runInChild, type Ended } from '../../fixtures/own-tests/run-command.ts';
 import { TENANT } from '../../reference-server/non-implementations/tools.ts';
 import { temporaryFolder } from '../../engine/files.ts';
@@ -14,6 +13,7 @@ import { prepare } from '../run/target.ts';
 import type { ScenarioOptions } from '../run/flags.ts';
 import { type Scenario, Session } from '../run/session.ts';
 import { type SimulatedSettings, startSimulatedServer } from './server.ts';
+import { test as base } from '../../reference-server/testing.ts';
 
 const MISSING = 'k6 is not there: npm run load -- install-k6';
 

@@ -1,7 +1,8 @@
 /** Every usage error is reported in one line. */
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { UsageError } from '../../engine/errors.ts';
 import { parseFlags } from './flags.ts';
+import { test } from '../testing.ts';
 
 for (const [line, message] of [
   ['--write-target fixtures', /--write-target.*it is a directory; name a file/],

@@ -1,6 +1,7 @@
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import type { RateLimiter } from '../parts.ts';
 import { createRateLimiter, parseRate, RATE_ALGORITHMS, type RateLimit } from './rate-limit.ts';
+import { test } from '../testing.ts';
 
 const answers = (limiter: RateLimiter, momentsMs: readonly number[], client = 'a'): (number | 'ok')[] =>
   momentsMs.map((nowMs) => limiter(client, nowMs) ?? 'ok');

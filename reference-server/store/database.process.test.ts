@@ -1,4 +1,4 @@
-import { test as plain, expect } from '@playwright/test';
+import { expect } from '@playwright/test';
 import pg from 'pg';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { type Database, type DatabaseChoice, openDatabase } from './database.ts';
@@ -20,9 +20,9 @@ async function walkWith(database: DatabaseChoice): Promise<Database> {
   return opened;
 }
 
-plain.describe('each kind of database serves a traversal', () => {
-  plain('testcontainers', byTurns('testcontainers', 3), async () => {
-    plain.setTimeout(300_000);
+test.describe('each kind of database serves a traversal', () => {
+  test('testcontainers', byTurns('testcontainers', 3), async () => {
+    test.setTimeout(300_000);
     await skipWithoutEngine();
     expect((await walkWith('testcontainers')).description).toMatch(/^PostgreSQL in a container/);
   });

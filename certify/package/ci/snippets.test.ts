@@ -1,9 +1,10 @@
 /** The CI snippets parse, and the commands in them use existing flags. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from '@playwright/test';
+import { expect } from '@playwright/test';
 import { parse } from 'yaml';
 import { parseOptions } from '../../command/options.ts';
+import { test } from '../../../reference-server/testing.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const ACTION = '.github/actions/certify/action.yml';
