@@ -11,6 +11,7 @@ const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
   ['--only ,', /--only selects nothing/],
   ['--only 9 --require expiry', /--only selects nothing of --require expiry/],
   ['--base-url http://127.0.0.1:1', /--base-url also needs --auth-url and --client-id/],
+  ['--client-secret s', /other users .*: set SCREENINGS_CLIENT_SECRET/],
   ['--target t.json --client-id a', /'--target <file>' cannot be used with option '--client-id <id>'/],
   ['--list --init', /cannot be used with option/],
   ['--check-target', /--check-target goes with --target/],

@@ -76,6 +76,9 @@ const FLAGS: readonly Flag[] = [
   new Flag('--base-url <url>', 'address of its REST API (instead of a target file)', 'ars'),
   new Flag('--auth-url <url>', 'address of its token endpoint', 'ar'),
   new Flag('--client-id <id>', `its client; the secret comes from ${SECRET_VARIABLE}`, 'ar'),
+  new Flag('--client-secret <secret>', '', '', () => {
+    throw new UsageError(`other users can read a command line: set ${SECRET_VARIABLE} to the secret`);
+  }).hideHelp(),
   new Flag('--dataset <file>', 'all screenings of the client’s tenant, one per line', 'r'),
   new Flag('--report-dir <dir>', 'directory of the report', '', notEmpty).default('reports'),
   new Flag('--only <ids>', 'requirement ids or sections, separated by commas', 'r', selection),
