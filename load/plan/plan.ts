@@ -1,82 +1,9 @@
 /** Capacity planning: compares the tenants' demand with a measured capacity, and shows each step of the arithmetic. */
 import type { Quota } from '../estimate/figures.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
-import { bisect, linesOf, percent, rounded } from '../estimate/numbers.ts';
+import { bisect, linesOf, percent } from '../estimate/numbers.ts';
+import { type Assumptions, demandOf, SECONDS_PER_DAY, show, workOf } from './demand.ts';
 import { meanPages, pagesAtMost, pagesOfPolls, simulatePolls, type Waits } from './simulate.ts';
-
-/** What is assumed about the tenants and the operation, with the names of the flags of `plan`; times in seconds. */
-export interface Assumptions {
-  readonly tenants: number;
-  readonly poll: number;
-  /** Length of the part of each interval in which polls arrive; the interval if they are independent. */
-  readonly pollSpread: number;
-  readonly screeningsPerDay: number;
-  readonly pageSize: number;
-  readonly tokenLifetime: number;
-  /** The costs of a token call, an empty page and each screening on a page, in pages as measured. */
-  readonly tokenPrice: number;
-  readonly emptyPrice: number;
-  readonly itemPrice: number;
-  /** The busiest hour's screenings as a multiple of the mean; the number of polls stays the same. */
-  readonly peakFactor: number;
-  /** Share of the requests that are repeated. */
-  readonly retries: number;
-  /** Years of stored screenings; bytes of a screening in a page, and in a database with its indexes. */
-  readonly history: number;
-  readonly itemBytes: number;
-  readonly rowBytes: number;
-  /** Maximum utilisation of a replica at the peak. */
-  readonly utilisation: number;
-  readonly spare: number;
-  readonly outage: number;
-  readonly growth: number;
-  readonly costPerReplica?: number;
-}
-
-const SECONDS_PER_DAY = 86_400;
-const MARGIN_SECONDS = 60;
-
-/** Requests of all tenants per second, on average and at the peak, and the arithmetic as text. */
-function demandOf(assumed: Assumptions) {
-  const { tenants, poll, screeningsPerDay, pageSize, peakFactor, retries, tokenPrice } = assumed;
-  const polls = tenants / poll;
-  const screenings = (screeningsPerDay * poll) / SECONDS_PER_DAY;
-  const screeningsAtPeak = screenings * peakFactor;
-  const pages = meanPages(screenings, pageSize);
-  const pagesAtPeak = meanPages(screeningsAtPeak, pageSize);
-  const lifetime = assumed.tokenLifetime;
-  const usable = lifetime - Math.min(MARGIN_SECONDS, lifetime / 4);
-  // A token is renewed by the first poll after its renewal is due.
-  const renewal = Math.ceil(usable / poll) * poll;
-  const tokensPerPoll = poll / renewal;
-  const tokenPages = tokensPerPoll * tokenPrice;
-  const work = workOf(pages, screenings, assumed);
-  const workAtPeak = workOf(pagesAtPeak, screeningsAtPeak, assumed);
-  const rate = (workEach: number): number => (polls * (workEach + tokenPages)) / (1 - retries);
-  const [requests, peak] = [rate(work), rate(workAtPeak)];
-  return {
-    ...{ pages, pagesAtPeak, screeningsAtPeak, tokensPerPoll, requests, peak },
-    /** The cost of a page at the peak. */
-    pagePrice: workAtPeak / pagesAtPeak,
-    steps: [
-      `polls: ${tenants} tenants / ${poll} s = ${show(polls)}/s, at any hour`,
-      `screenings per poll: ${screeningsPerDay} per day × ${poll} s / 86400 s = ${show(screenings)}; at the peak × ${peakFactor} = ${show(screeningsAtPeak)}`,
-      `pages per poll: mean of max(1, ⌈N / ${pageSize}⌉) for Poisson N = ${show(pages)}; at the peak ${show(pagesAtPeak)}`,
-      `tokens: one per tenant every ${show(renewal)} s, each costing ${show(tokenPrice)} pages = ${show(tokenPages)} per poll`,
-      `their cost: ${show(pages)} × ${show(assumed.emptyPrice)} + ${show(screenings)} screenings × ${show(assumed.itemPrice)} = ${show(work)} pages as measured; at the peak ${show(workAtPeak)}`,
-      `requests: ${show(polls)}/s × (${show(work)} + ${show(tokenPages)}) / (1 − ${retries} repeated) = ${show(requests)}/s; at the peak ${show(peak)}/s`,
-    ],
-  };
-}
-
-/** The cost of pages with screenings, in pages as measured. */
-export const workOf = (
-  pages: number,
-  screenings: number,
-  { emptyPrice, itemPrice }: Pick<Assumptions, 'emptyPrice' | 'itemPrice'>,
-): number => pages * emptyPrice + screenings * itemPrice;
-
-const show = (value: number): string => String(rounded(value));
 
 /** The measured capacity of all measured replicas together. */
 export interface Measured {
@@ -115,219 +42,331 @@ const ADMITTED_SHARE = 0.999;
 /** Bytes of an empty page with its headers. */
 const EMPTY_PAGE = 400;
 
-export function plan(measured: Measured, assumed: Assumptions) {
-  const { tenants, poll, pollSpread, screeningsPerDay, pageSize, peakFactor, retries, history } = assumed;
-  const { perSecond, clientQuota } = measured;
-  const load = demandOf(assumed);
-  const each = perSecond / measured.replicas;
-  const slo = measured.p99Ms / 1000;
-  /** Whether more replicas raise the capacity. */
-  const scales = measured.server === 'capacity';
-  const utilisation = load.peak / perSecond;
+type Variation = Readonly<Partial<Record<'replicas' | 'tenants' | 'pollSpread', number>>>;
 
-  const simulate = (more: { replicas?: number; tenants?: number; pollSpread?: number } = {}, beside = {}) => {
-    const replicas = (more.replicas ?? measured.replicas) / measured.replicas;
-    const workers = Math.max(1, Math.round(measured.workers * replicas));
+/** The measured servers under the load of the tenants at the peak. */
+class Servers {
+  readonly load: ReturnType<typeof demandOf>;
+  /** Whether more replicas raise the capacity. */
+  readonly scales: boolean;
+  /** Utilisation of the measured capacity or of the shared quota. */
+  readonly utilisation: number;
+  readonly sloSeconds: number;
+  readonly name: string;
+
+  constructor(
+    readonly measured: Measured,
+    readonly assumed: Assumptions,
+  ) {
+    this.load = demandOf(assumed);
+    this.scales = measured.server === 'capacity';
+    this.utilisation = this.load.peak / measured.perSecond;
+    this.sloSeconds = measured.p99Ms / 1000;
+    this.name = measured.replicas > 1 ? `${measured.replicas} replicas` : 'one replica';
+  }
+
+  simulate(varied: Variation = {}, backfill = {}): Waits {
+    const { measured, assumed, load } = this;
+    const factor = (varied.replicas ?? measured.replicas) / measured.replicas;
+    const workers = Math.max(1, Math.round(measured.workers * factor));
+    const { poll, pollSpread, pageSize, tokenPrice } = assumed;
     return simulatePolls(
-      { perSecond: measured.saturation * replicas, workers },
+      { perSecond: measured.saturation * factor, workers },
       {
-        tenants: Math.ceil((more.tenants ?? tenants) / (1 - retries)),
-        ...{ poll, pollSpread: more.pollSpread ?? pollSpread, pageSize, of: measured.of },
+        tenants: Math.ceil((varied.tenants ?? assumed.tenants) / (1 - assumed.retries)),
+        ...{ poll, pollSpread: varied.pollSpread ?? pollSpread, pageSize, of: measured.of },
         ...{ screenings: load.screeningsAtPeak, tokensPerPoll: load.tokensPerPoll },
-        ...{ tokenPrice: assumed.tokenPrice, pagePrice: load.pagePrice },
-        ...beside,
+        ...{ tokenPrice, pagePrice: load.pagePrice },
+        ...backfill,
       },
     );
-  };
-  const keepsSlo = (...of: Parameters<typeof simulate>): boolean => simulate(...of).quantile(0.99) < slo;
-  const replicasFor = (some: number): number =>
-    Math.max(1, Math.ceil((load.peak * (some / tenants)) / (each * assumed.utilisation) - 1e-9));
-  const needed = memoizeLatest((some: number): number => {
-    let count = replicasFor(some);
-    while (!keepsSlo({ replicas: count, tenants: some }) && count < MAX_REPLICAS)
-      count += Math.ceil(count / 50);
-    return count;
-  }, YEARS + 1);
+  }
 
-  const alone = simulate();
-  const p99Seconds = alone.quantile(0.99);
-  const backfillWork = measured.backfillWork ?? 1000 / pageSize;
-  const backfillGapMs = 1000 / (clientQuota?.perSecond ?? Infinity);
-  const beside = simulate({}, { backfills: 1, backfillWork, backfillGapMs });
-  const stored = screeningsPerDay * 365 * history;
-  // Without the servers' capacity, only the quota is known.
-  const backfillSeconds = scales
-    ? stored / 1000 / beside.backfilled
-    : clientQuota && stored / 1000 / clientQuota.perSecond;
+  keepSlo(varied: Variation): boolean {
+    return this.simulate(varied).quantile(0.99) < this.sloSeconds;
+  }
+}
 
-  const { limit, windowSeconds } = clientQuota ?? {};
-  const hasWindow = limit !== undefined && windowSeconds !== undefined;
-  const pollsInWindow = Math.ceil((windowSeconds ?? 0) / poll);
-  const pagesAtMostAPoll = pagesAtMost(pagesOfPolls(load.screeningsAtPeak, pageSize), ADMITTED_SHARE);
-  const clientAsks = hasWindow ? (pollsInWindow * pagesAtMostAPoll) / windowSeconds : load.pagesAtPeak / poll;
-  const clientUtilisation = clientQuota && clientAsks / clientQuota.perSecond;
+/** The load of a tenant on the quota of its client. */
+function clientLoadOf({ measured: { clientQuota }, assumed: { poll, pageSize }, load }: Servers) {
+  if (!clientQuota) return { clientUtilisation: undefined, steps: [] };
+  const { perSecond, limit, windowSeconds } = clientQuota;
+  const about = (asks: number, step: string) => ({
+    clientUtilisation: asks / perSecond,
+    steps: [`one client's quota: ${step}${percent(asks / perSecond)}`],
+  });
+  if (limit === undefined || windowSeconds === undefined) {
+    const asks = load.pagesAtPeak / poll;
+    return about(asks, `${show(asks)}/s / ${show(perSecond)}/s = `);
+  }
+  const polls = Math.ceil(windowSeconds / poll);
+  const pages = pagesAtMost(pagesOfPolls(load.screeningsAtPeak, pageSize), ADMITTED_SHARE);
+  const step = `${polls} polls of up to ${pages} pages in ${show(windowSeconds)} s, of ${limit}: `;
+  return about((polls * pages) / windowSeconds, step);
+}
 
-  // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
-  const busiest = (load.peak * poll) / pollSpread;
-  const isKnown = scales || busiest <= perSecond || (measured.server === 'quota' && utilisation > 1);
-  const isBroken =
-    (clientUtilisation ?? 0) > 1 || (isKnown && (utilisation > 1 || (scales && p99Seconds >= slo)));
-  const carried = isBroken ? false : isKnown && !measured.arePricesUnknown ? true : undefined;
-  // More replicas do not shorten a single poll.
-  const canKeepSlo = scales && keepsSlo({ tenants: 1 });
-  const replicas = canKeepSlo ? needed(tenants) : undefined;
+/** Latency of what the SLO is of, on the measured replicas; Infinity if they are saturated. */
+function latencyOf(servers: Servers) {
+  const { measured, assumed, scales, sloSeconds, name } = servers;
+  const { poll, pollSpread } = assumed;
+  const waits = servers.simulate();
+  const p99Seconds = waits.quantile(0.99);
   const spreadNeededSeconds =
-    scales && keepsSlo({ pollSpread: poll })
-      ? bisect(poll, 10, (spread) => !keepsSlo({ pollSpread: spread }))[1]
+    scales && servers.keepSlo({ pollSpread: poll })
+      ? bisect(poll, 10, (spread) => !servers.keepSlo({ pollSpread: spread }))[1]
       : undefined;
-  const most = Math.floor(tenants / utilisation);
-  const isLowerBound = measured.server === 'at-least';
+  const free = percent(1 - Math.min(1, servers.utilisation));
+  return {
+    p99Seconds,
+    /** Quantiles by share, such as 0.5. */
+    waits: shares(waits),
+    /** The smallest spread of polls that keeps the SLO; absent if there is none. */
+    spreadNeededSeconds,
+    warnings: linesOf(
+      p99Seconds >= sloSeconds &&
+        spreadNeededSeconds !== undefined &&
+        `polls within ${show(pollSpread)} s of one another break the SLO on ${name} although ${free} of the capacity is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
+    ),
+    steps: linesOf(
+      scales &&
+        `latency of ${measured.of} on ${name} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${quantilesText(waits)}, SLO ${show(sloSeconds)} s`,
+      scales &&
+        (spreadNeededSeconds === undefined
+          ? `${name}: no spread of the polls keeps the SLO`
+          : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${name}`),
+    ),
+  };
+}
+
+/** The number of replicas for a number of tenants, without spare ones; undefined if more replicas do not help. */
+function replicasOf(servers: Servers) {
+  const { measured, assumed, load } = servers;
+  // More replicas do not shorten a single poll.
+  if (!servers.scales || !servers.keepSlo({ tenants: 1 })) return { steps: [], warnings: [] };
+  const each = measured.perSecond / measured.replicas;
+  const byLoad = (tenants: number): number =>
+    Math.max(1, Math.ceil((load.peak * (tenants / assumed.tenants)) / (each * assumed.utilisation) - 1e-9));
+  const needed = memoizeLatest((tenants: number): number => {
+    let replicas = byLoad(tenants);
+    while (!servers.keepSlo({ replicas, tenants }) && replicas < MAX_REPLICAS)
+      replicas += Math.ceil(replicas / 50);
+    return replicas;
+  }, YEARS + 1);
+  const { tenants, utilisation, spare } = assumed;
+  const today = needed(tenants);
+  return {
+    needed,
+    warnings: linesOf(
+      today > measured.replicas &&
+        measured.replicas < 2 &&
+        'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
+    ),
+    steps: [
+      `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(utilisation)})⌉ = ${byLoad(tenants)}, ${today} for the p99, + ${spare} spare = ${today + spare}`,
+    ],
+  };
+}
+
+type Latency = Pick<ReturnType<typeof latencyOf>, 'p99Seconds'>;
+type ClientLoad = Pick<ReturnType<typeof clientLoadOf>, 'clientUtilisation'>;
+
+/** Whether the measured replicas carry these tenants, and how many they carry. */
+function tenantsOf(servers: Servers, { p99Seconds }: Latency, { clientUtilisation = 0 }: ClientLoad) {
+  const { measured, assumed, load, scales, utilisation } = servers;
+  const { perSecond, server, arePricesUnknown = false } = measured;
+  // A capacity is measured by the arrivals of independent polls; of a quota or a lower bound only the rate is known.
+  const busiest = (load.peak * assumed.poll) / assumed.pollSpread;
+  const isKnown = scales || busiest <= perSecond || (server === 'quota' && utilisation > 1);
+  const isLate = scales && p99Seconds >= servers.sloSeconds;
+  const isBroken = clientUtilisation > 1 || (isKnown && (utilisation > 1 || isLate));
+  const carried = isBroken ? false : isKnown && !arePricesUnknown ? true : undefined;
+  const most = Math.floor(assumed.tenants / utilisation);
+  const isLowerBound = server === 'at-least';
   // A rate of unknown polls, or of polls that a client's quota rejects, is not even a lower bound of tenants.
-  const areTenantsUnknown = isLowerBound && (measured.arePricesUnknown || (clientUtilisation ?? 0) > 1);
+  const areTenantsUnknown = isLowerBound && (arePricesUnknown || clientUtilisation > 1);
   const tenantsCarried = areTenantsUnknown
     ? undefined
-    : !scales || most < 1 || keepsSlo({ tenants: most })
+    : !scales || most < 1 || servers.keepSlo({ tenants: most })
       ? most
-      : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (some) => keepsSlo({ tenants: some }))[0]);
+      : Math.floor(bisect(most, Math.min(8, Math.log2(most)), (tenants) => servers.keepSlo({ tenants }))[0]);
+  return {
+    /** Undefined if that was not measured. */
+    carried,
+    /** A lower bound if the capacity is one; absent if unknown. */
+    tenantsCarried,
+    warnings: linesOf(
+      !isKnown &&
+        carried === undefined &&
+        `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
+    ),
+    steps: linesOf(
+      tenantsCarried !== undefined &&
+        `${isLowerBound ? 'at least' : 'at most'} ${tenantsCarried} such tenants on ${servers.name}${scales ? '' : ', if their polls are spread evenly'}`,
+    ),
+  };
+}
 
-  const outageScreenings = (screeningsPerDay * assumed.outage * peakFactor) / SECONDS_PER_DAY;
-  const missedPages = meanPages(outageScreenings, pageSize);
-  const missedWork = workOf(missedPages, outageScreenings, assumed);
-  const waiting = tenants * (missedWork + assumed.tokenPrice);
-  const never = isLowerBound ? undefined : Infinity;
-  const catchUpSeconds = utilisation < 1 ? waiting / (perSecond - load.peak) : never;
+/** The time to catch up after an outage: Infinity if never, undefined if unknown. */
+function outageOf({ measured, assumed, load, utilisation }: Servers) {
+  const { tenants, screeningsPerDay, outage, peakFactor, tokenPrice } = assumed;
+  const screenings = (screeningsPerDay * outage * peakFactor) / SECONDS_PER_DAY;
+  const pages = meanPages(screenings, assumed.pageSize);
+  const work = workOf(pages, screenings, assumed);
+  const waiting = tenants * (work + tokenPrice);
+  const never = measured.server === 'at-least' ? undefined : Infinity;
+  const catchUpSeconds = utilisation < 1 ? waiting / (measured.perSecond - load.peak) : never;
+  const step = `after an outage of ${show(outage)} s: ${tenants} × (${show(work)} for ${show(pages)} pages + ${show(tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(measured.perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`;
+  return { catchUpSeconds, steps: [step] };
+}
 
-  const { costPerReplica } = assumed;
+/** How long a tenant takes to read its history, and the latency for the others meanwhile. */
+function backfillOf(servers: Servers) {
+  const { measured, assumed, scales, name } = servers;
+  const { clientQuota } = measured;
+  const backfillWork = measured.backfillWork ?? 1000 / assumed.pageSize;
+  const backfillGapMs = 1000 / (clientQuota?.perSecond ?? Infinity);
+  const beside = servers.simulate({}, { backfills: 1, backfillWork, backfillGapMs });
+  const stored = assumed.screeningsPerDay * 365 * assumed.history;
+  // Without the servers' capacity, only the quota is known.
+  const perSecond = scales ? beside.backfilled : clientQuota?.perSecond;
+  const backfillSeconds = perSecond === undefined ? undefined : stored / 1000 / perSecond;
+  return {
+    /** A lower bound if only the client's quota is known; absent if neither is. */
+    backfillSeconds,
+    waitsBesideBackfill: shares(beside),
+    steps: linesOf(
+      scales && `latency of ${measured.of} on ${name} during a back-fill: ${quantilesText(beside)}`,
+      backfillSeconds === undefined
+        ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
+        : `a back-fill of ${show(365 * assumed.history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
+    ),
+  };
+}
+
+/** Tenants, stored data, replicas and cost today and in the following years. */
+function growthOf(assumed: Assumptions, needed?: (tenants: number) => number) {
+  const { tenants, growth, screeningsPerDay, costPerReplica } = assumed;
   const years = Array.from({ length: YEARS + 1 }, (_, year) => {
-    const some = Math.ceil(tenants * (1 + assumed.growth) ** year);
-    const count = canKeepSlo ? needed(some) + assumed.spare : undefined;
-    const cost = count === undefined || costPerReplica === undefined ? undefined : count * costPerReplica;
+    const some = Math.ceil(tenants * (1 + growth) ** year);
+    const replicas = needed && needed(some) + assumed.spare;
+    const cost =
+      replicas === undefined || costPerReplica === undefined ? undefined : replicas * costPerReplica;
     // The stored history per tenant, plus a year of screenings per year.
-    const rows = some * screeningsPerDay * (365 * (history + year));
-    return { year, tenants: some, rows, databaseGb: (rows * assumed.rowBytes) / 1e9, replicas: count, cost };
+    const rows = some * screeningsPerDay * (365 * (assumed.history + year));
+    return { year, tenants: some, rows, databaseGb: (rows * assumed.rowBytes) / 1e9, replicas, cost };
   });
   const [today, last] = [years[0]!, years.at(-1)!];
-  const bytesPerDay = screeningsPerDay * assumed.itemBytes + (SECONDS_PER_DAY / poll) * EMPTY_PAGE;
+  const { replicas, cost } = today;
+  return {
+    years,
+    /** With spare ones; absent if a quota or the latency of a lone poll is the limit, which replicas do not change. */
+    replicas,
+    steps: linesOf(
+      ...[today, last].map(
+        ({ year, rows, databaseGb }) =>
+          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,
+      ),
+      ...(growth > 0 ? years.slice(1) : []).map(
+        (of) =>
+          `year ${of.year}: ${tenants} × ${show(1 + growth)}^${of.year} = ${of.tenants} tenants${of.replicas === undefined ? '' : `, ${of.replicas} replicas`}${of.cost === undefined ? '' : `, cost ${show(of.cost)}`}`,
+      ),
+      cost !== undefined &&
+        `cost per month: ${replicas} replicas × ${costPerReplica} = ${show(cost)}, ${show((cost * 1e6) / screeningsPerMonth(assumed))} per million screenings, ${show(cost / tenants)} per tenant`,
+    ),
+  };
+}
+
+const screeningsPerMonth = ({ tenants, screeningsPerDay }: Assumptions): number =>
+  tenants * screeningsPerDay * DAYS_PER_MONTH;
+
+/** What the tenants download, and the load at the peak after a change of one habit, as a share of the present load. */
+function trafficOf({ assumed, load }: Servers) {
+  const { tenants, poll, pageSize, screeningsPerDay, itemBytes } = assumed;
+  const bytesPerDay = screeningsPerDay * itemBytes + (SECONDS_PER_DAY / poll) * EMPTY_PAGE;
   const egressGbPerMonth = (DAYS_PER_MONTH * tenants * bytesPerDay) / 1e9;
-  const screeningsPerMonth = tenants * screeningsPerDay * DAYS_PER_MONTH;
   const lever = (other: Partial<Assumptions>): number => demandOf({ ...assumed, ...other }).peak / load.peak;
   const levers: Readonly<Record<string, number>> = {
     [`polls every ${show(2 * poll)} s`]: lever({ poll: 2 * poll }),
     ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
     'tokens that last a day': lever({ tokenLifetime: SECONDS_PER_DAY }),
   };
+  const habits = Object.entries(levers).map(([name, share]) => `${name} ${percent(share)}`);
+  return {
+    egressGbPerMonth,
+    levers,
+    steps: [
+      `egress: ${show(egressGbPerMonth)} GB per month at ${itemBytes} bytes per screening; ${show((egressGbPerMonth * 1e9) / screeningsPerMonth(assumed))} bytes per screening including empty polls`,
+      `levers, as shares of the load at the peak: ${habits.join(', ')}`,
+    ],
+  };
+}
 
-  const perClient = (clientUtilisation ?? 0) > utilisation || (clientQuota && !scales);
-  const noLimit =
-    'none found: the capacity is the highest tested rate, so the number of replicas is an upper bound';
-  const limitedFirstBy =
-    measured.server === 'quota'
-      ? 'the shared quota of all clients, which more replicas do not raise'
-      : perClient
-        ? `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`
-        : !scales
-          ? measured.limitedBy === 'quota'
-            ? 'the rate limit (429); whether it is per client or for all was not measured'
-            : noLimit
-          : !canKeepSlo
-            ? `the latency of single ${measured.of}, which more replicas do not shorten`
-            : p99Seconds >= slo && utilisation <= 1
-              ? 'simultaneous polls: spread them or add replicas'
-              : 'the hardware: add replicas';
-  const ofReplicas = measured.replicas > 1 ? `${measured.replicas} replicas` : 'one replica';
+/** The first limit that the growing load reaches. */
+function limitOf(
+  servers: Servers,
+  canKeepSlo: boolean,
+  { p99Seconds }: Latency,
+  { clientUtilisation = 0 }: ClientLoad,
+): string {
+  const { measured, scales, utilisation } = servers;
+  if (measured.server === 'quota') return 'the shared quota of all clients, which more replicas do not raise';
+  if (clientUtilisation > utilisation || (measured.clientQuota && !scales))
+    return `the quota of one client, which more replicas do not raise${scales ? '' : '; the servers were not measured beyond it'}`;
+  if (!scales)
+    return measured.limitedBy === 'quota'
+      ? 'the rate limit (429); whether it is per client or for all was not measured'
+      : 'none found: the capacity is the highest tested rate, a lower bound';
+  if (!canKeepSlo) return `the latency of single ${measured.of}, which more replicas do not shorten`;
+  return p99Seconds >= servers.sloSeconds && utilisation <= 1
+    ? 'simultaneous polls: spread them or add replicas'
+    : 'the hardware: add replicas';
+}
+
+export function plan(measured: Measured, assumed: Assumptions) {
+  const servers = new Servers(measured, assumed);
+  const { load, utilisation } = servers;
+  const client = clientLoadOf(servers);
+  const latency = latencyOf(servers);
+  const replicas = replicasOf(servers);
+  const tenants = tenantsOf(servers, latency, client);
+  const outage = outageOf(servers);
+  const backfill = backfillOf(servers);
+  const growth = growthOf(assumed, replicas.needed);
+  const traffic = trafficOf(servers);
   return {
     pagesPerPoll: load.pages,
     requestsPerSecond: load.requests,
     peakRequestsPerSecond: load.peak,
-    /** At the peak: utilisation of the measured capacity or of the shared quota, and of one client's quota. */
     utilisation,
-    clientUtilisation,
-    /** p99 on the measured replicas; null if they are saturated. */
-    p99Seconds: finite(p99Seconds),
-    /** Quantiles of the latency of what the SLO is of, by share such as 0.5; without and with one back-fill. */
-    waits: shares(alone),
-    waitsBesideBackfill: shares(beside),
-    /** A lower bound if the servers' capacity is unknown; absent if the client's quota is, too. */
-    backfillSeconds: finite(backfillSeconds),
-    egressGbPerMonth,
-    /** Load at the peak after a change of one habit, as a share of the present load. */
-    levers,
-    /** The smallest spread with which the measured replicas keep the SLO; absent if there is none. */
-    spreadNeededSeconds,
-    /** Absent if a quota or the latency of a lone poll is the limit, which replicas do not change. */
-    replicas: replicas && replicas + assumed.spare,
-    /** Time to catch up after an outage; null if never, absent if unknown. */
-    catchUpSeconds: finite(catchUpSeconds),
-    /** The most tenants that the measured replicas carry; a lower bound if the capacity is one. Absent if unknown. */
-    tenantsCarried,
-    limitedFirstBy,
-    years,
+    ...client,
+    ...latency,
+    ...tenants,
+    ...outage,
+    ...backfill,
+    ...growth,
+    ...traffic,
+    limitedFirstBy: limitOf(servers, replicas.needed !== undefined, latency, client),
     warnings: linesOf(
       measured.arePricesUnknown &&
         'what a page with screenings costs was not measured, so the figures are too favourable: repeat `tenants` with a back-fill',
-      !isKnown &&
-        carried === undefined &&
-        `whether this load is carried is unknown: ${show(Math.max(load.peak, busiest))}/s were not measured, only ${show(perSecond)}/s`,
-      scales &&
-        (replicas ?? 0) > measured.replicas &&
-        measured.replicas < 2 &&
-        'the capacity of several replicas was not measured: measure two and give --measured-replicas 2',
-      measured.pageSize !== pageSize &&
-        `the capacity was measured with pages of ${measured.pageSize}, not of ${pageSize}`,
-      p99Seconds >= slo &&
-        spreadNeededSeconds !== undefined &&
-        `polls within ${show(pollSpread)} s of one another break the SLO on ${ofReplicas} although ${percent(1 - Math.min(1, utilisation))} of the capacity is free; spread over ${show(spreadNeededSeconds)} s they keep the SLO`,
+      ...[tenants, replicas].flatMap(({ warnings }) => warnings),
+      measured.pageSize !== assumed.pageSize &&
+        `the capacity was measured with pages of ${measured.pageSize}, not of ${assumed.pageSize}`,
+      ...latency.warnings,
     ),
-    /** Whether the measured replicas carry the load; undefined if that was not measured. */
-    carried,
-    steps: linesOf(
+    steps: [
       ...load.steps,
-      `utilisation of ${SERVERS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(perSecond)}/s = ${percent(utilisation)} (the interval's lower end); headroom ${show(1 / utilisation)} ×`,
-      clientQuota &&
-        (hasWindow
-          ? `one client's quota: ${pollsInWindow} polls of up to ${pagesAtMostAPoll} pages in ${show(windowSeconds)} s, of ${limit}: ${percent(clientUtilisation!)}`
-          : `one client's quota: ${show(clientAsks)}/s / ${show(clientQuota.perSecond)}/s = ${percent(clientUtilisation!)}`),
-      scales &&
-        `p99 of ${measured.of} on ${ofReplicas} (concurrency ${measured.workers}, ${show(measured.saturation)}/s at saturation), polls within ${show(pollSpread)} s: ${seconds(p99Seconds)}, SLO ${show(slo)} s`,
-      scales &&
-        (spreadNeededSeconds === undefined
-          ? `${ofReplicas}: no spread of the polls keeps the SLO`
-          : `polls spread over ${show(spreadNeededSeconds)} s or more keep the SLO on ${ofReplicas}`),
-      replicas !== undefined &&
-        `replicas: ⌈${show(load.peak)} / (${show(each)} × ${percent(assumed.utilisation)})⌉ = ${replicasFor(tenants)}, ${replicas} for the p99, + ${assumed.spare} spare = ${replicas + assumed.spare}`,
-      tenantsCarried !== undefined &&
-        `${isLowerBound ? 'at least' : 'at most'} ${tenantsCarried} such tenants on ${ofReplicas}${scales ? '' : ', if their polls are spread evenly'}`,
-      `after an outage of ${show(assumed.outage)} s: ${tenants} × (${show(missedWork)} for ${show(missedPages)} pages + ${show(assumed.tokenPrice)} for a token) = ${show(waiting)} requests' work, at ${show(perSecond)} − ${show(load.peak)}/s caught up in ${seconds(catchUpSeconds)}`,
-      scales &&
-        `latency of ${measured.of} on ${ofReplicas}: ${quantilesText(alone)}; during a back-fill ${quantilesText(beside)}`,
-      backfillSeconds === undefined
-        ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
-        : `a back-fill of ${show(365 * history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
-      ...[today, last].map(
-        ({ year, rows, databaseGb }) =>
-          `${year === 0 ? 'today' : `in ${year} years`}: ${show(rows)} rows, ${show(databaseGb)} GB at ${assumed.rowBytes} bytes each with indexes`,
+      `utilisation of ${SERVERS[measured.server]} at the peak: ${show(load.peak)}/s / ${show(measured.perSecond)}/s = ${percent(utilisation)} (the interval's lower end); headroom ${show(1 / utilisation)} ×`,
+      ...[client, latency, replicas, tenants, outage, backfill, growth, traffic].flatMap(
+        ({ steps }) => steps,
       ),
-      `egress: ${show(egressGbPerMonth)} GB per month at ${assumed.itemBytes} bytes per screening; ${show((egressGbPerMonth * 1e9) / screeningsPerMonth)} bytes per screening including empty polls`,
-      `levers, as shares of the load at the peak: ${Object.entries(levers)
-        .map(([name, share]) => `${name} ${percent(share)}`)
-        .join(', ')}`,
-      ...years
-        .slice(assumed.growth > 0 ? 1 : years.length)
-        .map(
-          (of) =>
-            `year ${of.year}: ${tenants} × ${show(1 + assumed.growth)}^${of.year} = ${of.tenants} tenants${of.replicas === undefined ? '' : `, ${of.replicas} replicas`}${of.cost === undefined ? '' : `, cost ${show(of.cost)}`}`,
-        ),
-      today.cost !== undefined &&
-        `cost per month: ${today.replicas} replicas × ${costPerReplica} = ${show(today.cost)}, ${show((today.cost * 1e6) / screeningsPerMonth)} per million screenings, ${show(today.cost / tenants)} per tenant`,
-    ),
+    ],
   };
 }
 
-const finite = <Figure extends number | undefined>(value: Figure): Figure | null =>
-  value === undefined || Number.isFinite(value) ? value : null;
 const SHARES = [0.5, 0.9, 0.95, 0.99, 0.999];
-const shares = (waits: Waits): Record<string, number | null> =>
-  Object.fromEntries(SHARES.map((share) => [String(share), finite(waits.quantile(share))]));
+const shares = (waits: Waits): Record<string, number> =>
+  Object.fromEntries(SHARES.map((share) => [String(share), waits.quantile(share)]));
 const quantilesText = (waits: Waits): string =>
   SHARES.map((share) => `p${share * 100} ${seconds(waits.quantile(share))}`).join(', ');
 function seconds(value: number | undefined): string {
