@@ -6,7 +6,8 @@ import { atOneRate, confirmedUnless, Evidence, FIGURES, ordered, secondsOf } fro
 import type { Figure, Found, HowToRun, Prediction, RunStep, SearchSettings } from './figures.ts';
 import { sum } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
-import { confirmQuota, longestWait, QUOTA } from './quota.ts';
+import { longestWait, QUOTA } from './quota.ts';
+import { QuotaConfirmation } from './quota-confirmation.ts';
 import { judgeStep, pacesOf, STEP } from './step.ts';
 import type { Pace, Sample, Step, Verdict } from './step.ts';
 
@@ -334,12 +335,13 @@ export class Search {
     const accepted = evidence.sum((one) => one.accepted * one.seconds);
     const acceptedPerSecond = accepted / evidence.sum(({ seconds }) => seconds);
     const quiet = { acceptedPerSecond, idleMs: this.#steps[0]!.p50Ms };
-    const found = await confirmQuota(this.#settings, offer, this.#left, step, this.#samples, quiet);
-    this.#predicted = found?.prediction;
-    this.#banSeconds = found?.banSeconds;
-    if (!found?.figure) return;
+    const of = new QuotaConfirmation(this.#settings, offer, this.#left, step, this.#samples, quiet);
+    const { figure, prediction, banSeconds } = await of.confirm();
+    this.#predicted = prediction;
+    this.#banSeconds = banSeconds;
+    if (!figure) return;
     this.#concurrencyLimit = undefined;
-    throw new Ended(found.figure);
+    throw new Ended(figure);
   }
 
   #found(figure: Figure): Found {
