@@ -18,6 +18,8 @@ for (const [line, words] of [
   ['smoke --parallelism 2', /--parallelism requires --kubernetes/],
   ['soak --chaos --duration 5s', /--chaos needs time for outages: give --duration 15s or more/],
   ['soak --chaos --kubernetes x --target t.json', /--chaos' cannot be used with option '--kubernetes/],
+  ['tenants --backfills 0.5', /--backfills.*expected 0 to/],
+  ['plan --spare 0.5', /--spare.*expected 0 to/],
   ['capacity --start-rate 50 --max-rate 10', /--start-rate 50 exceeds --max-rate 10/],
   ['plan --from x', /required option '--tenants <n>' not specified/],
   ['merge nowhere.json', /nowhere.json: cannot be read/],

@@ -10,7 +10,7 @@ import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import { above0, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
+import { above0, count, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
 import type { ScenarioFlags } from './run/flags.ts';
 
 interface Io {
@@ -72,7 +72,7 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
     .option('--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7)
     .option('--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1)
     .option('--retries <share>', 'share of requests that are repeated', from0, 0.01)
-    .option('--spare <n>', 'number of replicas that may fail', from0, 1)
+    .option('--spare <n>', 'number of replicas that may fail', count, 1)
     .option('--outage <time>', 'duration of an outage to catch up with', duration, 3600)
     .option('--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0)
     .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)

@@ -108,15 +108,18 @@ const MOST_MESSAGES = 5;
 
 type LoadFailure = Pick<Failure, 'message' | 'request' | 'response' | 'curl'> & { count: number };
 
-/** Groups findings of single answers by requirement. */
-export function gatherFindings(found: readonly Finding[]) {
+/** A finding of a single answer, or of several with one message. */
+export type CountedFinding = Finding & { readonly count?: number };
+
+/** Groups findings by requirement. */
+export function gatherFindings(found: readonly CountedFinding[]) {
   const byId = new Map<string, Map<string, LoadFailure>>();
-  for (const { id, message, request = '', response = '' } of found) {
+  for (const { id, message, request = '', response = '', count = 1 } of found) {
     const messages = byId.get(id) ?? new Map<string, LoadFailure>();
     const url = request.replace(/^GET /, '');
     const curl = url && `curl -sS -i --globoff -H "Authorization: Bearer $TOKEN" ${quote(url)}`;
     const known = messages.get(message) ?? { message, request, response, curl, count: 0 };
-    known.count += 1;
+    known.count += count;
     byId.set(id, messages.set(message, known));
   }
   return [...byId].map(([id, messages]) => {

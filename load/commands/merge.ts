@@ -1,21 +1,20 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { largest, sum } from '../estimate/numbers.ts';
-import { LATE_SHARE } from '../estimate/step.ts';
-import type { Finding } from '../k6/lib/judge.ts';
+import { largest, percent, sum } from '../estimate/numbers.ts';
+import { meetsSlo } from '../estimate/step.ts';
 import { ABORTED_BEYOND } from '../k6/lib/presets.ts';
 import { parseJson, readRecord } from '../k6/lib/record.ts';
 import type { ScenarioSummary, SharedPart } from '../k6/lib/summary.ts';
 import { brokenThresholds } from '../scenarios/format.ts';
 import { conformant, exitStatus, failedShare, gatherFindings, verdictText } from '../result.ts';
-import type { LoadResult } from '../result.ts';
+import type { CountedFinding, LoadResult } from '../result.ts';
 
 /** The summary of a runner, or a result, which also has a verdict and may be void. */
 type Part = Omit<ScenarioSummary, 'thresholds'> & Partial<Pick<LoadResult, 'thresholds' | 'void' | 'held'>>;
 
 /** Reads a result file, a summary file, or a runner's log that contains the summary. Throws UsageError. */
-async function readPart(file: string): Promise<Part & { findings: readonly Finding[] }> {
+async function readPart(file: string): Promise<Part & { findings: readonly CountedFinding[] }> {
   const text = await readFile(file, 'utf8').catch(() => {
     throw new UsageError(`${file}: cannot be read`);
   });
@@ -23,11 +22,11 @@ async function readPart(file: string): Promise<Part & { findings: readonly Findi
   for (const candidate of [text, ...lines.toReversed()]) {
     const parsed: Partial<Part & LoadResult> = parseJson(candidate) ?? {};
     const { requests = 0, tokenCalls = 0, durationMs = 0, findings: known = [], latency } = parsed;
-    if (!latency && !parsed.counts) continue;
-    const findings: Finding[] = lines
+    if (!latency && !parsed.counts && !parsed.void) continue;
+    const findings: CountedFinding[] = lines
       .flatMap((line) => readRecord(line) ?? [])
       .filter((record) => record.kind === 'finding');
-    for (const { id, failures } of known) findings.push(...failures.map(({ message }) => ({ id, message })));
+    for (const { id, failures } of known) findings.push(...failures.map((failure) => ({ ...failure, id })));
     const errors = (latency?.requests ?? 0) * failedShare(parsed);
     const counts = { pages: requests, token_calls: tokenCalls, errors };
     return { seconds: durationMs / 1000, counts, ...parsed, findings };
@@ -47,7 +46,7 @@ export async function mergeCommand(files: readonly string[], output?: string): P
   if (output)
     await writeFile(output, `${JSON.stringify({ ...merged, conformant: correct, findings }, null, 2)}\n`);
   console.log(
-    `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${(errorRate * 100).toFixed(2)} % failed`,
+    `${merged.parts} parts: ${requests} requests in ${seconds.toFixed(1)} s, ${requestsPerSecond.toFixed(1)}/s, p50 ≤ ${p50Ms.toFixed(1)} ms, p99 ≤ ${p99Ms.toFixed(1)} ms, ${percent(errorRate, 2)} failed`,
   );
   for (const { id, failures } of findings) console.log(`  ${id}: ${failures[0]?.message ?? ''}`);
   for (const broken of merged.broken) console.log(`  ${broken}`);
@@ -68,11 +67,9 @@ export function mergeParts(parts: readonly Part[]) {
   const requests = sum(latencies.map((one) => one.requests));
   // Requests that were due but never sent count as failed.
   const due = Math.max(requests, shared?.due ?? 0);
-  const unsent = due - requests;
-  const errorRate = due === 0 ? 1 : (countOf('errors') + countOf('limited') + unsent) / due;
-  const isInTime = countOf('late') + unsent <= LATE_SHARE * due;
+  const failures = countOf('errors') + countOf('limited') + due - requests;
   const keepsSlo = shared
-    ? isInTime && errorRate <= shared.errorRate
+    ? due > 0 && meetsSlo(countOf('late') + failures, failures, due, shared)
     : parts.every((part) => part.held !== false);
   const broken = parts.flatMap(({ thresholds }) => brokenThresholds(thresholds));
   return {
@@ -84,7 +81,7 @@ export function mergeParts(parts: readonly Part[]) {
     /** The highest quantiles of a part: those of all requests are not higher. */
     p50Ms: most(({ p50Ms }) => p50Ms),
     p99Ms: most(({ p99Ms }) => p99Ms),
-    errorRate,
+    errorRate: due === 0 ? 1 : failures / due,
     broken: [...new Set(broken)],
     /** Whether the SLO of the shared run held, or without one that of every part; and the thresholds of every part. */
     held: keepsSlo && broken.length === 0,

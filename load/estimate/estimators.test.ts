@@ -8,6 +8,7 @@ import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
 import { recoveryOf } from '../scenarios/arrivals.ts';
 import { growthOf } from '../scenarios/chaos.ts';
+import { gatherFindings } from '../result.ts';
 import { Search } from './capacity.ts';
 import { SEARCH_DEFAULTS, type RunStep } from './figures.ts';
 import { identifyLimiter, isMet } from './limiter-fit.ts';
@@ -73,6 +74,32 @@ test('merge: counts the failed requests of results', async ({}, info) => {
   const output = info.outputPath('merged.json');
   expect(await mergeCommand([file, file], output)).toBe(1);
   expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ requests: 400, errorRate: 0.1 });
+});
+
+test('merge: a void result is void, with its reason', async ({}, info) => {
+  const file = info.outputPath('load-smoke.json');
+  const result = { scenario: 'smoke', durationMs: 10_000, held: false, findings: [], requests: 7 };
+  await writeFile(file, JSON.stringify({ ...result, void: 'the machine was busy' }));
+  const output = info.outputPath('merged.json');
+  expect(await mergeCommand([file], output)).toBe(3);
+  expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ void: 'the machine was busy' });
+});
+
+test('merge: keeps the evidence of findings, and adds their counts', async ({}, info) => {
+  const file = info.outputPath('load-smoke.json');
+  const finding = {
+    id: '4.2-window',
+    message: 'item 1 is before from',
+    request: 'GET http://x/?from=1',
+    response: '200',
+  };
+  const latency = { requests: 50, p50Ms: 20, p99Ms: 90 };
+  const findings = gatherFindings([finding, finding, finding]);
+  await writeFile(file, JSON.stringify({ scenario: 'smoke', durationMs: 1, held: false, latency, findings }));
+  const output = info.outputPath('merged.json');
+  expect(await mergeCommand([file, file], output)).toBe(1);
+  const merged = JSON.parse(await readFile(output, 'utf8')) as { findings: typeof findings };
+  expect(merged.findings).toEqual(gatherFindings(Array(6).fill(finding)));
 });
 
 const search = (steps: RunStep, more: object = {}) =>
@@ -177,6 +204,18 @@ test('capacity: confirms no figure if every step is void', async () => {
   expect(found).toMatchObject({ confirmed: false, unconfirmed: 'the machine is busy' });
   // Void steps must not drive the rate up to the maximum.
   expect(Math.max(...found.steps.map(({ offered }) => offered))).toBeLessThan(SEARCH_DEFAULTS.maxRate / 2);
+});
+
+test('a run holds if the SLO allows its timeouts, however long they last', () => {
+  const sample = (index: number) =>
+    index % 40 === 0 ? { status: 0, latencyMs: 10_000 } : { status: 200, latencyMs: 5 };
+  const samples = Array.from({ length: 600 }, (_, index) => ({
+    dueMs: index * 10,
+    serviceMs: 5,
+    ...sample(index),
+  }));
+  const held = (errorRate: number) => judgeStep(100, 6, samples, { ...SLO, errorRate }).held;
+  expect([held(0.05), held(0.02)]).toEqual([true, false]);
 });
 
 test('counts redirects as failed', () => {

@@ -4,7 +4,7 @@
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
 import { ascending, largest, median, smallest, sum } from './numbers.ts';
-import { excludesErrors, LATE_SHARE, STEP, verdictOf } from './step.ts';
+import { excludesErrors, meetsSlo, STEP, verdictOf } from './step.ts';
 import type { Sample, Slo, Step, Verdict } from './step.ts';
 
 export const FIGURES = {
@@ -135,8 +135,7 @@ export class Evidence {
     const quiet = this.where(({ offered }) => offered <= lowest * FIGURES.alike);
     // So may a slow start, after which the answers are in time.
     const later = quiet.where((step) => step !== this.#steps[0]);
-    const isStillBad =
-      later.late() > LATE_SHARE * later.counted() || later.failures() > this.slo.errorRate * later.counted();
+    const isStillBad = !meetsSlo(later.late(), later.failures(), later.counted(), this.slo);
     const isSure =
       quiet.verdict() === 'breaks' &&
       isStillBad &&

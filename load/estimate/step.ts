@@ -51,7 +51,7 @@ export interface Step {
   /** Shares of the requests: failed in any way, and answered with 429. */
   readonly errorRate: number;
   readonly limitedRate: number;
-  /** Whether the measured quantiles meet the SLO; the verdict also considers significance. */
+  /** Whether the measured shares meet the SLO; the verdict also considers significance. */
   readonly held: boolean;
   readonly verdict: Verdict;
   /** Answers after the warm-up; of these, late or failed; of these, failed. */
@@ -72,8 +72,12 @@ export interface Step {
 export const failed = (status: number): boolean => status !== 200;
 
 /** Answers that count as late: failed ones too, unless the SLO allows more of them than may be late. */
-export const lateOf = (lateOrFailed: number, failures: number, { errorRate }: Slo): number =>
+const lateOf = (lateOrFailed: number, failures: number, { errorRate }: Slo): number =>
   errorRate > LATE_SHARE ? lateOrFailed - failures : lateOrFailed;
+
+/** Whether the measured shares of late or failed answers, and of failed ones, meet the SLO. */
+export const meetsSlo = (lateOrFailed: number, failures: number, counted: number, slo: Slo): boolean =>
+  lateOf(lateOrFailed, failures, slo) <= LATE_SHARE * counted && failures <= slo.errorRate * counted;
 
 /** Tests late or failed answers against LATE_SHARE, and failed ones against the error rate of the SLO. */
 export function verdictOf(late: number, failures: number, counted: number, slo: Slo): Verdict {
@@ -109,7 +113,7 @@ export function judgeStep(offered: number, seconds: number, samples: readonly Sa
     p99Ms,
     errorRate,
     limitedRate: counted.filter((one) => one.status === 429).length / Math.max(1, counted.length),
-    held: counted.length > 0 && p99Ms < slo.p99Ms && errorRate <= slo.errorRate,
+    held: counted.length > 0 && meetsSlo(late, failures, counted.length, slo),
     // With a growing queue, a longer step would have broken the SLO.
     verdict: verdict === 'holds' && growing ? 'undecided' : verdict,
     growing,

@@ -14,6 +14,8 @@ const numberWhere = (expected: string, accepts: (value: number) => boolean): ((t
   });
 
 export const above0 = numberWhere('a number above 0', (value) => value > 0);
+/** A number of things, of which there may be none. */
+export const count = wholeNumber(0, 999_999_999);
 export const from0 = numberWhere('a number from 0', (value) => value >= 0);
 export const whole = wholeNumber(1, 999_999_999);
 export const share = numberWhere('a share above 0, at most 1,', (value) => value > 0 && value <= 1);
@@ -46,7 +48,7 @@ const WITH_DEFAULT = {
   startRate: ['--start-rate <n>', 'first rate of the search, per second', above0],
   maxRate: ['--max-rate <n>', 'highest rate of the search, per second', above0],
   poll: ['--poll <time>', 'interval between the polls of a tenant', duration],
-  backfills: ['--backfills <n>', 'tenants that read all screenings during the load; 0 for none', from0],
+  backfills: ['--backfills <n>', 'tenants that read all screenings during the load; 0 for none', count],
   tokenRenewal: ['--token-renewal <time>', 'interval between the token requests of a tenant', duration],
   thoroughness: ['--thoroughness <n>', 'factor of the length of all steps', above0],
   sloP99: ['--slo-p99 <ms>', 'latency that 99 % of the requests must stay below', above0],

@@ -1,6 +1,6 @@
 /** Scenarios with one run of open-model arrivals (which do not wait for answers): smoke, poll, token, soak, spike. */
 import { ascending, largest, linesOf, median, quantile } from '../estimate/numbers.ts';
-import { failed, judgeStep, LATE_SHARE, lateOf, type Slo, type Step } from '../estimate/step.ts';
+import { failed, judgeStep, meetsSlo, type Slo, type Step } from '../estimate/step.ts';
 import { HEAD_SECONDS, PRESETS } from '../k6/lib/presets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import { SLO } from '../run/flags.ts';
@@ -151,8 +151,7 @@ export function recoveryOf(samples: readonly ArrivalRecord[], seconds: number, s
   return {
     lost: samples.filter(({ status }) => failed(status) && status !== 429).length,
     recoveredMs: largest(endsMs, spikeEndMs) - spikeEndMs,
-    isNormal:
-      lateOf(wrong, failures, slo) <= LATE_SHARE * end.length && failures <= slo.errorRate * end.length,
+    isNormal: meetsSlo(wrong, failures, end.length, slo),
     end: { requests: end.length, late: wrong - failures, failed: failures },
   };
 }

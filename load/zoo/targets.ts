@@ -2,7 +2,7 @@
 import type { RunStep } from '../estimate/figures.ts';
 import { bisect, sum } from '../estimate/numbers.ts';
 import { createLimiter, type Limiter, type LimiterSettings } from '../estimate/limiter-models.ts';
-import { failed, LATE_SHARE, type RatePolicy, type Sample } from '../estimate/step.ts';
+import { failed, meetsSlo, type RatePolicy, type Sample } from '../estimate/step.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import { insertDescending, servePolls, WorkQueue } from '../plan/simulate.ts';
 import { exponential, poissonArrivals, randomSource } from '../estimate/random.ts';
@@ -232,11 +232,9 @@ export function simulatedCapacity(
 ): number {
   const keepsSlo = (rate: number, run: number): boolean => {
     const answers = answersOf(create(run + 1), poissonArrivals(run * 31 + 7, rate, seconds));
-    let [failures, late] = [0, 0];
-    for (const { status, latencyMs } of answers)
-      if (failed(status)) failures += 1;
-      else if (latencyMs >= SLO.p99Ms) late += 1;
-    return failures <= SLO.errorRate * answers.length && failures + late <= LATE_SHARE * answers.length;
+    const failures = answers.filter(({ status }) => failed(status)).length;
+    const wrong = answers.filter(({ status, latencyMs }) => failed(status) || latencyMs >= SLO.p99Ms).length;
+    return meetsSlo(wrong, failures, answers.length, SLO);
   };
   const [low, high] = bisect(maxRate, 9, (rate) => {
     let [held, run] = [0, 0];

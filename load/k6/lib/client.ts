@@ -25,15 +25,15 @@ const tokenCalls = new Counter('token_calls');
 const pages = new Counter('pages');
 const errors = new Counter('errors');
 const limited = new Counter('limited');
-/** Answers later than the SLO: they add up over runners, which percentiles do not. */
+/** Served answers later than the SLO: they add up over runners, which percentiles do not. */
 const late = new Counter('late');
 const unauthenticated = new Counter('unauthenticated');
 
 /** Counts a token request where tokens are the load, so that `merge` can judge it. */
 export function countToken({ p99Ms }: LoadConfig, latencyMs: number, isIssued: boolean): void {
   pageMs.add(latencyMs, { page: 'token' });
-  if (latencyMs >= p99Ms) late.add(1);
   if (!isIssued) errors.add(1);
+  else if (latencyMs >= p99Ms) late.add(1);
 }
 
 /** Mints a token (section 4.1). Throws an Error if that fails, because load needs a token. */
@@ -174,7 +174,7 @@ export class Client {
     if (this.#counts && response) {
       pages.add(1);
       pageMs.add(latencyMs, { page: pageRequest.page });
-      if (latencyMs >= this.config.p99Ms) late.add(1);
+      if (response.status === 200 && latencyMs >= this.config.p99Ms) late.add(1);
     }
     return this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged);
   }
