@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
+import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import type { Session } from '../run/session.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, openSession, setting, test } from '../zoo/setting.ts';
@@ -40,11 +41,17 @@ const ONE = 'kubernetes: writes a TestRun and a runnable archive without secrets
 test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
   const options = { sloP99: 9000, rate: 10, duration: 1, parallelism: 1 };
-  const session = await openSession(k6, at.server.target, options);
+  const ca = join(at.directory, 'ca.pem');
+  await writeFile(ca, SELF_SIGNED);
+  const session = await openSession(k6, { ...at.server.target, ca }, options);
   const { texts, tar } = await written('token', session, at.directory);
+  // The operator mounts the ConfigMap at /test.
+  expect(JSON.parse(texts[0]!)).toMatchObject({ data: { 'ca.pem': SELF_SIGNED } });
   const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
   expect(testRun).toMatchObject({ kind: 'TestRun', spec: { parallelism: 1 } });
   expect(testRun.metadata.name).toMatch(/^screenings-token-[0-9a-f]{8}$/);
+  const trusted = { name: 'SSL_CERT_DIR', value: expect.stringMatching(/^\/test:/) };
+  expect(testRun.spec.runner.env).toContainEqual(trusted);
   expect(testRun.spec.runner).toMatchObject({
     automountServiceAccountToken: 'false',
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { enoughVUs } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
-import { K6_OFFLINE, writeScript } from '../run/k6-run.ts';
+import { CERTIFICATE_DIRECTORIES, K6_OFFLINE, writeScript } from '../run/k6-run.ts';
 import { PARALLELISM } from '../run/flags.ts';
 import type { Scenario, Session } from '../run/session.ts';
 import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
@@ -23,14 +23,7 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 
 /** Writes a ConfigMap, a TestRun and a README for creating the secret; returns the paths. Throws UsageError. */
 export async function writeKubernetes(scenario: ScenarioName, session: Session, directory: string) {
-  const { script, over }: Scenario = SCENARIOS[scenario];
-  // Other scenarios decide after each step, which independent runners cannot do.
-  if (!script)
-    throw new UsageError(
-      `--kubernetes: ${scenario} decides after each step; use ${Object.entries<Scenario>(SCENARIOS)
-        .flatMap(([name, one]) => (one.script ? [name] : []))
-        .join(', ')} (with --rate)`,
-    );
+  const { over }: Scenario = SCENARIOS[scenario];
   const { rate: requestsPerSecond, duration: seconds, parallelism = PARALLELISM } = session.options;
   const own = over?.(session.options) ?? {};
   const peak = requestsPerSecond * (own.spikeFactor ?? 1);
@@ -46,6 +39,7 @@ export async function writeKubernetes(scenario: ScenarioName, session: Session, 
   });
   const name = `screenings-${scenario}-${runId}`;
   const secrets = Object.keys(session.prepared.env);
+  const { ca } = session.prepared.target;
   const archive = await makeArchive(session.k6, config);
   if (archive.length > MAX_ARCHIVE_BYTES)
     throw new UsageError('--kubernetes: the archive is too large for a ConfigMap');
@@ -54,6 +48,7 @@ export async function writeKubernetes(scenario: ScenarioName, session: Session, 
     kind: 'ConfigMap',
     metadata: { name },
     binaryData: { 'kit.tar': archive.toString('base64') },
+    ...(ca === undefined ? {} : { data: { 'ca.pem': ca } }),
   };
   await mkdir(directory, { recursive: true });
   const files = {
@@ -90,7 +85,9 @@ const SMALL = { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', 
 
 /** The TestRun of k6's operator (k6.io/v1alpha1). */
 export function testRunOf(name: string, secrets: readonly string[], parallelism: number) {
-  const plain = Object.entries(K6_OFFLINE).map(([key, value]) => ({ name: key, value }));
+  // The operator mounts the ConfigMap, which may contain certificates, at /test.
+  const variables = { ...K6_OFFLINE, SSL_CERT_DIR: `/test:${CERTIFICATE_DIRECTORIES}` };
+  const plain = Object.entries(variables).map(([key, value]) => ({ name: key, value }));
   const secret = secrets.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
   const image = `grafana/k6:${K6_VERSION.slice(1)}`;
   return {

@@ -67,7 +67,7 @@ const KILLED_STATUS = 137;
 const METER_MS = 250;
 
 /** Where Go looks for certificates by default, in addition to the system's file. */
-const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
+export const CERTIFICATE_DIRECTORIES = '/etc/ssl/certs:/etc/pki/tls/certs';
 
 /** Runs k6. Aborting the signal stops k6 early; its results so far are returned. */
 export async function runK6(options: K6Options) {

@@ -25,8 +25,7 @@ export interface Scenario {
   readonly flags: Defaults;
   /** Query window; if absent, a window with screenings is searched for, with about thirty requests. */
   readonly window?: Window;
-  /** For a run of a single script, which several runners can share: the script, and its own configuration. */
-  readonly script?: string;
+  /** For a run of a single script, which several runners can share: its own configuration. */
   readonly over?: (options: ScenarioOptions) => Partial<LoadConfig>;
   /** Throws VoidRun if the run says nothing about the target. */
   readonly run: (session: Session) => Promise<Partial<LoadResult>>;

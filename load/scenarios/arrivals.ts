@@ -24,7 +24,6 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     ...{ pageSize: 100, rate: PRESETS[script].requestsPerSecond, duration: PRESETS[script].seconds },
     ...{ ...SLO, out: undefined, kubernetes: undefined, parallelism: undefined, ...flags },
   },
-  script,
   over,
   async run(session) {
     const { rate, duration, chaos } = session.options;
