@@ -6,7 +6,11 @@ import { SLO } from '../k6/lib/presets.ts';
 import { exponentialService } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
-import { recoveryOf } from '../scenarios/arrivals.ts';
+import type { ArrivalRecord } from '../k6/lib/record.ts';
+import type { K6Run } from '../run/k6-run.ts';
+import type { Session } from '../run/session.ts';
+import { recoveryOf, soak } from '../scenarios/arrivals.ts';
+import { OPTIONS } from '../zoo/setting.ts';
 import { growthOf } from '../scenarios/chaos.ts';
 import { gatherFindings } from '../result.ts';
 import { Search } from './capacity.ts';
@@ -216,6 +220,22 @@ test('a run holds if the SLO allows its timeouts, however long they last', () =>
   }));
   const held = (errorRate: number) => judgeStep(100, 6, samples, { ...SLO, errorRate }).held;
   expect([held(0.05), held(0.02)]).toEqual([true, false]);
+});
+
+test('soak: only late answers count as a warm-up, and only in the first 12 s', async () => {
+  const held = async (fromMs: number, toMs: number, bad: Partial<ArrivalRecord>) => {
+    const samples = Array.from({ length: 4000 }, (_, index): ArrivalRecord => {
+      const right = { dueMs: index * 50, latencyMs: 5, serviceMs: 5, schedulerLagMs: 0, status: 200 };
+      return { kind: 'arrival', ...right, ...(right.dueMs >= fromMs && right.dueMs < toMs ? bad : {}) };
+    });
+    const run = { status: 0, oneIn: 1 } as K6Run;
+    const options = { ...OPTIONS, rate: 20, duration: 200 };
+    const session = { options, slo: SLO, findings: [], arrivals: async () => ({ samples, run }) };
+    return (await soak.run(session as unknown as Session)).held;
+  };
+  const late = { latencyMs: 900 };
+  expect([await held(0, 11_000, late), await held(13_000, 16_000, late)]).toEqual([true, false]);
+  expect(await held(0, 11_000, { status: 500 })).toBe(false);
 });
 
 test('counts redirects as failed', () => {

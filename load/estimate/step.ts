@@ -92,11 +92,16 @@ function isGrowing(counted: readonly Sample[], slo: Slo): boolean {
   return middle(counted.slice(-third)) - middle(counted.slice(0, third)) > STEP.growing * slo.p99Ms;
 }
 
+/** A safety limit: how long the queue fills, and caches warm up, does not depend on the length of the run. */
+const LONGEST_WARM_UP_MS = 12_000;
+export const warmUpMs = (seconds: number): number =>
+  Math.min(STEP.warmUp * seconds * 1000, LONGEST_WARM_UP_MS);
+
 const latenciesOf = (samples: readonly Sample[]): number[] => ascending(samples.map((one) => one.latencyMs));
 
 /** Computes the statistics of a step and judges it against the SLO. */
 export function judgeStep(offered: number, seconds: number, samples: readonly Sample[], slo: Slo): Step {
-  const counted = samples.filter((one) => one.dueMs >= seconds * 1000 * STEP.warmUp);
+  const counted = samples.filter((one) => one.dueMs >= warmUpMs(seconds));
   const sorted = latenciesOf(counted);
   const lastMs = samples.reduce((last, one) => Math.max(last, one.dueMs + one.latencyMs), seconds * 1000);
   const p99Ms = quantile(sorted, 0.99);

@@ -1,6 +1,6 @@
 /** Detects generator overload, which makes a result void, and finds the number of virtual users (connections). */
 import { ascending, largest, quantile, sum } from '../estimate/numbers.ts';
-import { failed, LATE_SHARE, type Slo, STEP } from '../estimate/step.ts';
+import { failed, LATE_SHARE, type Slo, warmUpMs } from '../estimate/step.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
 import type { K6Run } from './k6-run.ts';
 import type { Pressure } from './machine.ts';
@@ -61,7 +61,7 @@ export function overloadOf(
   const latency = quantile(latencies, 0.99);
   // A stall of the machine delays the target too, and its queue lasts several times as long: a small violation of the
   // SLO is not evidence. A large violation, or half of the answers late, is.
-  const startMs = STEP.warmUp * largest(samples.map(({ dueMs }) => dueMs));
+  const startMs = warmUpMs(largest(samples.map(({ dueMs }) => dueMs)) / 1000);
   const stallMs = largest(samples.map((one) => (one.dueMs < startMs ? 0 : one.schedulerLagMs)));
   const lagP99Ms = quantile(ascending(samples.map((one) => one.schedulerLagMs)), 0.99);
   const brokeByLittle = latency >= slo.p99Ms && quantile(latencies, 0.5) < slo.p99Ms;

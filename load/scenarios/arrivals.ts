@@ -34,7 +34,10 @@ const arrivals = (script: keyof typeof PRESETS, { about, flags, unit, over, judg
     const { samples, run } = ran;
     // A run that was stopped early is judged by its own length.
     const seconds = run.isHopeless ? samples.at(-1)!.dueMs / 1000 : duration;
-    const step = judgeStep(rate, seconds, samples, session.slo);
+    const judged = judgeStep(rate, seconds, samples, session.slo);
+    // Late answers during the warm-up do not count, but failed ones do.
+    const lost = samples.filter(({ status }) => failed(status)).length;
+    const step = { ...judged, held: judged.held && meetsSlo(lost, lost, samples.length, session.slo) };
     const bySlo = { held: step.held && run.status === 0, lines: [] };
     const sorted = ascending(samples.map(({ latencyMs }) => latencyMs));
     const at = (share: number): number => quantile(sorted, share);
