@@ -143,7 +143,7 @@ const LIMITERS: Readonly<
   'recognises a shared limit with a second client': [
     { behaviour: () => ({ limits: [() => shared] }), clients: 2 },
     wide,
-    ({ limiter }) => expect(limiter).toMatchObject({ scope: 'shared' }),
+    ({ limiter }, { requests }) => expect(limiter).toMatchObject({ scope: 'shared', requests }),
   ],
   'reports no shared limit because a second client has a smaller one': [
     { behaviour: (tenantId) => limited(tenantId.endsWith('1') ? longer : smaller), clients: 2 },

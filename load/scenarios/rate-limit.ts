@@ -28,16 +28,15 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
   let probed = await runProbe(session, limits);
   let limiter = identifyLimiter(probed);
   const { declared } = probed;
-  const left = limits.maxRequests - limiter.requests;
+  const left = (): number => limits.maxRequests - session.requests;
   const { shaper, concurrencyLimit, isDelaying } = limiter;
   const open = limiter.kind === 'cannot-tell' && !shaper && !isDelaying && concurrencyLimit === undefined;
-  if (open && !probed.cutBy && left > probed.seen.length) {
+  if (open && !probed.cutBy && left() > probed.seen.length) {
     session.tell('  these answers do not decide the kind: probing again');
     await session.pause(settleSeconds(limiter, probed.seen));
-    const again = await runProbe(session, { ...limits, maxRequests: left });
+    const again = await runProbe(session, { ...limits, maxRequests: left() });
     const second = identifyLimiter(again);
     if (second.kind !== 'cannot-tell') [limiter, probed] = [second, again];
-    limiter = { ...limiter, requests: limits.maxRequests - left + second.requests };
   }
   if (limiter.retryAfterHonest === false) {
     const message = 'a request sent after Retry-After had passed was rejected again';
@@ -45,13 +44,12 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
   }
   if (!limiter.shaper && limiter.concurrencyLimit === undefined) {
     const read = readingFromRest(session, settleSeconds(limiter, probed.seen));
-    const spare = limits.maxRequests - limiter.requests;
-    limiter = { ...limiter, scope: await scopeOf(session, read, probed, spare) };
+    limiter = { ...limiter, scope: await scopeOf(session, read, probed, left) };
     // Only a limiter that was identified, or is absent, rejects the same number of pages each time.
-    if (limiter.kind !== 'cannot-tell' && spare + reserved >= MOST_PAGES)
-      limiter = await withFullPages(session, read, limiter);
+    if (limiter.kind !== 'cannot-tell' && left() + reserved >= MOST_PAGES)
+      limiter = { ...limiter, fullPages: await readFullPages(session, read, limiter) };
   }
-  limiter = { ...limiter, declared };
+  limiter = { ...limiter, declared, requests: session.requests };
   const startedAt = probed.seen[0]!.atMs;
   const secondsAt = (atMs: number): number => Math.round(atMs - startedAt) / 1000;
   const reason = limiter.kind === 'cannot-tell' ? voidReason(limiter, probed, given) : undefined;
@@ -95,7 +93,7 @@ async function scopeOf(
   session: Session,
   readFromRest: ReadFromRest,
   { seen }: Probed,
-  left: number,
+  left: () => number,
 ): Promise<LimiterFinding['scope']> {
   const first = seen.findIndex(({ ok }) => !ok);
   const count = Math.min(PROOF, Math.floor(SHARE_OF_FIRST * first));
@@ -105,7 +103,7 @@ async function scopeOf(
   const common = { isFull: false, concurrency: CONCURRENCY };
   const read = (client: number, count: number) => ({ ...common, client, count });
   const most = Math.ceil(TO_REJECTION * first);
-  for (let tries = 1; tries <= SCOPE_TRIES && tries * (most + 3 * count) <= left; tries += 1) {
+  for (let tries = 1; tries <= SCOPE_TRIES && most + 3 * count <= left(); tries += 1) {
     const [other, own, again] = await readFromRest([read(1, most), read(0, count), read(1, count)]);
     if (!other?.isRejected) continue;
     if (own!.admitted < LITTLE * count) {
@@ -120,19 +118,16 @@ async function scopeOf(
 }
 
 /** Compares full pages with empty ones; each time the limiter is at rest first. */
-async function withFullPages(
+async function readFullPages(
   session: Session,
   readFromRest: ReadFromRest,
-  limiter: LimiterFinding,
-): Promise<LimiterFinding> {
+  { fromRest }: LimiterFinding,
+): Promise<FullPages | undefined> {
   session.tell('  does the limit count items or bytes? Full pages are read in succession');
-  let { requests } = limiter;
-  const fullPages = await compareFullPages(async (isFull, count, afterSeconds) => {
+  return compareFullPages(async (isFull, count, afterSeconds) => {
     const [read] = await readFromRest([{ client: 0, isFull, count, concurrency: 1 }], afterSeconds);
-    requests += (read?.admitted ?? 0) + 1;
     return read;
-  }, limiter.fromRest?.admitted);
-  return { ...limiter, requests, fullPages };
+  }, fromRest?.admitted);
 }
 
 type Reads = NonNullable<NonNullable<LoadConfig['probe']>['reads']>;
