@@ -48,7 +48,7 @@ export function overloadOf(
   const none = (reason: string): Overload => ({ reason, remedy: 'none' });
   const passing = (reason: string): Overload => ({ reason, remedy: 'passing' });
   const made = (run.summary?.counts['pages'] ?? 0) / run.oneIn;
-  if (samples.length === 0) return none('the generator sent no request');
+  if (samples.length === 0) return none('no request was sent: raise --rate or --duration');
   const written =
     sum(samples.map(({ pages = 1 }) => pages)) +
     (run.records ?? []).filter(({ kind }) => kind === 'page').length;

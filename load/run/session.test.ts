@@ -57,6 +57,10 @@ test('reports a run with dropped requests as void if the machine was busy before
   expect(overloadOf({ summary, oneIn: 1 }, samples, SLO, atRest(0.1))).toBeUndefined();
 });
 
+test('asks for a higher rate or a longer run if no request was due', () => {
+  expect(overloadOf({ oneIn: 1 }, [], SLO, atRest(0))?.reason).toMatch(/raise --rate or --duration/);
+});
+
 test('does not ask for VUs because of dropped token requests', () => {
   const quick = Array.from({ length: 100 }, (_, index) => arrival(index * 100, 200, 10));
   const dropped = { ...summary, counts: { pages: 100, dropped_iterations: 12 } };

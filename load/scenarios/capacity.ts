@@ -6,7 +6,7 @@ import type { LoadConfig } from '../k6/lib/config.ts';
 import type { CapacityFigure, LoadResult } from '../result.ts';
 import { SEARCH } from '../run/flags.ts';
 import { type ArrivalsRun, type Scenario, type Session, vusFor } from '../run/session.ts';
-import { between, confirmation, perSecond, predictionText, quantiles } from './format.ts';
+import { between, confirmation, percentOf, perSecond, predictionText, quantiles } from './format.ts';
 
 export const capacity: Scenario = {
   about: 'the highest arrival rate at which the SLO holds',
@@ -84,7 +84,7 @@ function summaryLines(figure: CapacityFigure): string[] {
   const { requestsPerSecond, slo, prediction, quota, collapse } = figure;
   const { watchedSeconds, concurrencyLimit, banSeconds } = figure;
   const clients = figure.clients === 1 ? 'one client' : `${figure.clients} clients`;
-  const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${slo.errorRate * 100} %`;
+  const objective = `p99 < ${slo.p99Ms} ms and errors ≤ ${percentOf(slo.errorRate)}`;
   const predicted = prediction && predictionText(prediction);
   if (figure.basis === 'one-rate') {
     const { offered } = figure.steps[0]!;
@@ -118,7 +118,7 @@ function summaryLines(figure: CapacityFigure): string[] {
     quota &&
       `limits of more than the ${admitted} requests admitted in ${watchedSeconds} s of load are not excluded`,
     quota?.withinSlo !== undefined &&
-      `of requests at random times, at most ${slo.errorRate * 100} % are rejected up to ${perSecond(quota.withinSlo)}`,
+      `of requests at random times, at most ${percentOf(slo.errorRate)} are rejected up to ${perSecond(quota.withinSlo)}`,
     banSeconds !== undefined &&
       `a request beyond the limit starts a ban: for about ${banSeconds.toFixed(0)} s everything is rejected; higher rates were not tried for long`,
     collapse &&

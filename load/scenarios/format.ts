@@ -1,11 +1,14 @@
 /** Formats figures for the summary, the tables and the plots. */
 import { number } from '../../certify/render/results.ts';
 import type { Prediction } from '../estimate/figures.ts';
-import { ascending, quantile } from '../estimate/numbers.ts';
+import { ascending, quantile, rounded } from '../estimate/numbers.ts';
 import { failed, type Sample } from '../estimate/step.ts';
 import { VoidRun } from '../run/session.ts';
 
 export const perSecond = (rate: number): string => `${rate >= 100 ? rate.toFixed(0) : rate.toFixed(1)}/s`;
+
+/** Such as `0.1 %`, without the digits of a binary fraction. */
+export const percentOf = (share: number): string => `${rounded(share * 100)} %`;
 
 /** The median and the p99, whose 95 % interval lies between order statistics; few answers give it no upper end. */
 export function quantiles(valuesMs: readonly number[]): string {
