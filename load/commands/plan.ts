@@ -45,6 +45,10 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   }
   const { pollSpread = flags.poll } = flags;
   if (pollSpread > flags.poll) throw new UsageError('--poll-spread must not exceed --poll');
+  if (result.tenants && flags.pollFrom !== undefined)
+    throw new UsageError(
+      '--poll-from is for a load-capacity.json: a load-tenants.json has the cost of polls',
+    );
   if (flags.retries >= 1) throw new UsageError('--retries must be below 1');
   const measured = result.tenants
     ? measuredByTenants(result, result.tenants, flags.measuredReplicas)

@@ -184,6 +184,10 @@ const figure = (more: Partial<CapacityFigure>): CapacityFigure => ({
   ...more,
 });
 const QUOTA = { perSecond: 100, error: 0.05, settled: true, releases: 3 };
+const CARRIED = {
+  ...{ tenants: 600, interval: [580, 620], limitedBy: 'saturation', confirmed: true },
+  ...{ pollMs: 10, pagesPerPoll: 1, saturatedAt: 11 },
+};
 const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: SLO };
 const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
 
@@ -206,9 +210,10 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
   expect(rejected.steps.join()).toContain('at least 5699 such tenants');
 });
 
-test('takes no cost from a run whose requests failed', async ({}, info) => {
+test('takes no cost from a run whose requests failed, and no other cost of a poll than that of the tenants', async ({}, info) => {
   const files = {
     capacity: { ...result, void: false, capacity: figure({ steps: [{ offered: 20, p50Ms: 10 }] as Step[] }) },
+    tenants: { ...result, void: false, tenants: { ...TENANTS, alone: CARRIED } },
     poll: {
       latency: { requests: 200, p50Ms: 1, p99Ms: 9 },
       tables: { time: [{ requests: 200, failed: 110 }] },
@@ -216,12 +221,15 @@ test('takes no cost from a run whose requests failed', async ({}, info) => {
   };
   for (const [scenario, content] of Object.entries(files))
     await writeFile(info.outputPath(scenario), JSON.stringify({ ...content, scenario }));
-  const [from, polls] = [info.outputPath('capacity'), info.outputPath('poll')];
   const load = ['--tenants', '200', '--poll', '60s', '--screenings-per-day', '5000'];
   const html = ['--html', info.outputPath('plan.html')];
   const io = { tell: () => {}, signal: new AbortController().signal };
-  const planning = run(['plan', '--from', from, '--poll-from', polls, ...load, ...html], io);
-  await expect(planning).rejects.toThrow(/poll: 55.0 % of the requests failed/);
+  const planBy = (scenario: string) => {
+    const from = ['--from', info.outputPath(scenario), '--poll-from', info.outputPath('poll')];
+    return run(['plan', ...from, ...load, ...html], io);
+  };
+  await expect(planBy('capacity')).rejects.toThrow(/poll: 55.0 % of the requests failed/);
+  await expect(planBy('tenants')).rejects.toThrow(/--poll-from is for a load-capacity.json/);
 });
 
 test('takes the latency of a page from steps that are not void, at rates at which it waits for little', () => {
