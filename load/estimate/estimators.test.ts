@@ -1,6 +1,6 @@
 /** Tests the estimators against simulated targets with known parameters, in virtual time. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { expect, test } from '@playwright/test';
+import { expect, test, type TestInfo } from '@playwright/test';
 import { mergeCommand, mergeParts } from '../commands/merge.ts';
 import { SLO } from '../k6/lib/presets.ts';
 import { exponentialService } from '../zoo/capacities.ts';
@@ -66,44 +66,36 @@ test('merge: counts unsent requests as failed, and judges the SLO by the number 
   expect(mergeParts([alone(90), { ...alone(70), thresholds }])).toMatchObject({ held: false, broken });
 });
 
-test('merge: counts the failed requests of results', async ({}, info) => {
-  const file = info.outputPath('load-poll.json');
+/** Merges this result file with itself; returns the exit status and the merged result. */
+async function mergedTwice(info: TestInfo, more: object) {
+  const [file, output] = [info.outputPath('load-smoke.json'), info.outputPath('merged.json')];
   const latency = { requests: 200, p50Ms: 20, p99Ms: 90 };
+  const result = { scenario: 'smoke', durationMs: 10_000, held: false, findings: [], requests: 200, latency };
+  await writeFile(file, JSON.stringify({ ...result, ...more }));
+  const status = await mergeCommand([file, file], output);
+  return { ...(JSON.parse(await readFile(output, 'utf8')) as object), status };
+}
+
+test('merge: counts the failed requests of results', async ({}, info) => {
   const time = [
     { requests: 60, failed: 0 },
     { requests: 40, failed: 10 },
   ];
-  const shown = { scenario: 'poll', durationMs: 10_000, held: false, findings: [], tables: { time } };
-  await writeFile(file, JSON.stringify({ ...shown, requests: 200, latency }));
-  const output = info.outputPath('merged.json');
-  expect(await mergeCommand([file, file], output)).toBe(1);
-  expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ requests: 400, errorRate: 0.1 });
+  const expected = { status: 1, requests: 400, errorRate: 0.1 };
+  expect(await mergedTwice(info, { tables: { time } })).toMatchObject(expected);
 });
 
 test('merge: a void result is void, with its reason', async ({}, info) => {
-  const file = info.outputPath('load-smoke.json');
-  const result = { scenario: 'smoke', durationMs: 10_000, held: false, findings: [], requests: 7 };
-  await writeFile(file, JSON.stringify({ ...result, void: 'the machine was busy' }));
-  const output = info.outputPath('merged.json');
-  expect(await mergeCommand([file], output)).toBe(3);
-  expect(JSON.parse(await readFile(output, 'utf8'))).toMatchObject({ void: 'the machine was busy' });
+  const isVoid = { latency: undefined, void: 'the machine was busy' };
+  expect(await mergedTwice(info, isVoid)).toMatchObject({ status: 3, void: isVoid.void });
 });
 
 test('merge: keeps the evidence of findings, and adds their counts', async ({}, info) => {
-  const file = info.outputPath('load-smoke.json');
-  const finding = {
-    id: '4.2-window',
-    message: 'item 1 is before from',
-    request: 'GET http://x/?from=1',
-    response: '200',
-  };
-  const latency = { requests: 50, p50Ms: 20, p99Ms: 90 };
-  const findings = gatherFindings([finding, finding, finding]);
-  await writeFile(file, JSON.stringify({ scenario: 'smoke', durationMs: 1, held: false, latency, findings }));
-  const output = info.outputPath('merged.json');
-  expect(await mergeCommand([file, file], output)).toBe(1);
-  const merged = JSON.parse(await readFile(output, 'utf8')) as { findings: typeof findings };
-  expect(merged.findings).toEqual(gatherFindings(Array(6).fill(finding)));
+  const evidence = { request: 'GET http://x/?from=1', response: '200' };
+  const some = (count: number) =>
+    gatherFindings(Array(count).fill({ id: '4.2-window', message: 'item 1 is before from', ...evidence }));
+  const merged = await mergedTwice(info, { findings: some(3) });
+  expect(merged).toMatchObject({ status: 1, findings: some(6) });
 });
 
 const search = (steps: RunStep, more: object = {}) =>

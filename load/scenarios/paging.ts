@@ -47,12 +47,12 @@ async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
   }
   if (depth.isOpen)
     throw new VoidRun('latencies vary too much to compare pages: use a smaller --page-size, for more pages');
-  const tables = session.options.maxPages === undefined ? await compareSizes(session) : [];
+  const sizes = session.options.maxPages === undefined ? await compareSizes(session) : [];
   const broken = session.findings.some(({ id }) => id === '4.2-r6-next-from');
   return {
     depth,
     held: depth.flat,
-    tables: { depth: depth.points, sizes: tables },
+    tables: { sizes },
     summary: linesOf(
       `traversed ${depth.rows} rows; latency of an empty page ${depth.emptyMs.toFixed(1)} ms; of a page ${depth.points[0]?.p50Ms.toFixed(1)} ms at first, ${depth.points.at(-1)?.p50Ms.toFixed(1)} ms at the end`,
       depth.flat
@@ -60,7 +60,7 @@ async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
         : `${depth.shape}: a deep page costs ${depth.ratios.deep.toFixed(1)} × the first page of a window that begins at its position; a long window ${depth.ratios.long.toFixed(1)} × a short one, ${depth.ratios.settled.toFixed(1)} × after many short windows`,
       depth.likelyCause && `likely cause: ${depth.likelyCause}`,
       broken && 'likely cause: a cursor that truncates testTime, such as to milliseconds',
-      ...tables.map(
+      ...sizes.map(
         (row) =>
           `window of ${row.window} of the data, pages of ${row.pageSize}: ${row.latency}, ${row.itemsPerSecond} items/s, ${row.pages} pages`,
       ),
