@@ -40,7 +40,13 @@ async function runner(k6: string, session: Session, directory: string, tar: stri
 const ONE = 'kubernetes: writes a TestRun and a runnable archive without secrets';
 test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   await using at = await setting({ clients: 2 });
-  const options = { sloP99: 9000, rate: 10, duration: 1, parallelism: 1 };
+  const options = {
+    sloP99: 9000,
+    rate: 10,
+    duration: 1,
+    parallelism: 1,
+    out: ['experimental-prometheus-rw'],
+  };
   const ca = join(at.directory, 'ca.pem');
   await writeFile(ca, SELF_SIGNED);
   const session = await openSession(k6, { ...at.server.target, ca }, options);
@@ -49,6 +55,7 @@ test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   expect(JSON.parse(texts[0]!)).toMatchObject({ data: { 'ca.pem': SELF_SIGNED } });
   const testRun = JSON.parse(texts[1]!) as ReturnType<typeof testRunOf>;
   expect(testRun).toMatchObject({ kind: 'TestRun', spec: { parallelism: 1 } });
+  expect(testRun.spec.arguments).toContain(' --out experimental-prometheus-rw');
   expect(testRun.metadata.name).toMatch(/^screenings-token-[0-9a-f]{8}$/);
   const trusted = { name: 'SSL_CERT_DIR', value: expect.stringMatching(/^\/test:/) };
   expect(testRun.spec.runner.env).toContainEqual(trusted);

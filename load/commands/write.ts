@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { LoadConfig } from '../k6/lib/config.ts';
 import { enoughVUs } from '../estimate/random.ts';
 import { K6_VERSION } from '../run/find-k6.ts';
-import { CERTIFICATE_DIRECTORIES, K6_OFFLINE, writeScript } from '../run/k6-run.ts';
+import { baseEnvironment, CERTIFICATE_DIRECTORIES, K6_OFFLINE, writeScript } from '../run/k6-run.ts';
 import { PARALLELISM } from '../run/flags.ts';
 import type { Scenario, Session } from '../run/session.ts';
 import { type ScenarioName, SCENARIOS } from '../scenarios/all.ts';
@@ -53,7 +53,7 @@ export async function writeKubernetes(scenario: ScenarioName, session: Session, 
   await mkdir(directory, { recursive: true });
   const files = {
     'configmap.json': `${JSON.stringify(configMap, null, 2)}\n`,
-    'testrun.json': `${JSON.stringify(testRunOf(name, secrets, parallelism), null, 2)}\n`,
+    'testrun.json': `${JSON.stringify(testRunOf(name, secrets, parallelism, session.options.out), null, 2)}\n`,
     'README.md': note(name, secrets, parallelism),
   };
   for (const [file, content] of Object.entries(files)) await writeFile(join(directory, file), content);
@@ -84,9 +84,19 @@ const RUNNER = { requests: { cpu: '1', memory: '512Mi' }, limits: { cpu: '2', me
 const SMALL = { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } };
 
 /** The TestRun of k6's operator (k6.io/v1alpha1). */
-export function testRunOf(name: string, secrets: readonly string[], parallelism: number) {
+export function testRunOf(
+  name: string,
+  secrets: readonly string[],
+  parallelism: number,
+  outputs: readonly string[] = [],
+) {
+  const ofOutputs = Object.entries(baseEnvironment()).filter(([key]) => key.startsWith('K6_'));
   // The operator mounts the ConfigMap, which may contain certificates, at /test.
-  const variables = { ...K6_OFFLINE, SSL_CERT_DIR: `/test:${CERTIFICATE_DIRECTORIES}` };
+  const variables = {
+    ...Object.fromEntries(ofOutputs),
+    ...K6_OFFLINE,
+    SSL_CERT_DIR: `/test:${CERTIFICATE_DIRECTORIES}`,
+  };
   const plain = Object.entries(variables).map(([key, value]) => ({ name: key, value }));
   const secret = secrets.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name, key } } }));
   const image = `grafana/k6:${K6_VERSION.slice(1)}`;
@@ -98,7 +108,7 @@ export function testRunOf(name: string, secrets: readonly string[], parallelism:
       parallelism,
       script: { configMap: { name, file: 'kit.tar' } },
       // Findings are parsed from the log, so it must be raw.
-      arguments: '--quiet --log-format=raw',
+      arguments: ['--quiet --log-format=raw', ...outputs].join(' --out '),
       initializer: { ...RESTRICTED, image, env: plain, resources: SMALL },
       starter: { ...RESTRICTED, resources: SMALL },
       runner: { ...RESTRICTED, image, env: [...plain, ...secret], resources: RUNNER },
