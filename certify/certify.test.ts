@@ -8,6 +8,7 @@ import type { Access, Check } from '../engine/run/check.ts';
 import { Kit } from '../engine/run/kit.ts';
 import { DEFAULTS } from '../engine/run/state/context.ts';
 import type { Finding } from '../engine/run/state/ledger.ts';
+import { parseScreening } from '../engine/data/dataset.ts';
 import type { Target } from '../engine/target/target.ts';
 import { failFor } from '../fixtures/playwright.ts';
 import { SPECS } from '../specs/all.ts';
@@ -337,6 +338,22 @@ for (const [name, lateMs, status, reason, front = {}] of [
     const result = resultOf(report, only[0]);
     expect([result.status, result.failures]).toEqual([status, []]);
     if (reason) expect(result.reason).toMatch(reason);
+  });
+
+const ofNobody = parseScreening(
+  '{"id":1,"tenantId":"00000000-0000-4000-8000-00000000000a","testTime":"2024-06-01T00:00:00Z"}',
+);
+
+for (const [what, dataset] of [
+  ['an empty dataset', []],
+  ['a dataset of another tenant', [ofNobody]],
+] as const)
+  test(`${what} leaves only 4.2-window untested`, byTurns(what, 2), async ({ small }) => {
+    const ids = ['4.2-window', '4.2-from_id', '4.2-r2-inverted', '5-missing'] as const;
+    const change = (target: Target): Target => ({ ...target, dataset });
+    const report = await certifyServer(small, {}, 'bare', { runs: 1, only: ids, change });
+    const statuses = ids.map((id) => resultOf(report, id).status);
+    expect([report.verdict, ...statuses]).toEqual(['incomplete', 'untested', 'pass', 'pass', 'pass']);
   });
 
 const KEPT_FROM = instant('2024-03-15T00:00:00Z');

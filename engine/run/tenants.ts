@@ -3,7 +3,7 @@ import { Oracle } from '../data/oracle.ts';
 import { Untested } from '../errors.ts';
 import type { ClientName } from '../target/target.ts';
 import { correctTenant } from './attribution/configuration-mismatches.ts';
-import { oracleOfDataset } from './observers/served-dataset.ts';
+import { oracleOfDataset, whyUnusable } from './observers/served-dataset.ts';
 import type { RunContext } from './state/context.ts';
 
 /** From the target file, else from the token. Throws Untested if the client or its tenant is missing. */
@@ -26,7 +26,11 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   const tenantId = (await run.tenantOf(client)).toLowerCase();
   const existing = knowledge.oracleOf(tenantId);
   if (existing) return existing;
-  const dataset = { primary: target.dataset, secondTenant: target.secondDataset }[client as string];
+  const supplied = { primary: target.dataset, secondTenant: target.secondDataset }[client as string];
+  const unusable = supplied && whyUnusable(supplied, client, tenantId);
+  // What needs no dataset is tested without it.
+  if (unusable !== undefined) run.ledger.supplyUnusable(['4.2-window'], unusable);
+  const dataset = unusable === undefined ? supplied : undefined;
   const window = client === 'primary' ? target.window : undefined;
   if (dataset) knowledge.record(client, tenantId, dataset, window);
   if (client === 'primary') knowledge.recordUnfinished(tenantId, target.unfinished ?? []);

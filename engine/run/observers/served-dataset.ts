@@ -26,7 +26,6 @@ import {
 import { Oracle, type Key, type OracleItem } from '../../data/oracle.ts';
 import type { Screening } from '../../data/dataset.ts';
 import type { ClientName } from '../../target/target.ts';
-import { SupplyUnusable } from '../../errors.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
 import { SMALL_PAGE } from '../state/knowledge.ts';
 import type { Clock } from '../../clock.ts';
@@ -185,6 +184,22 @@ async function coarserThan(
   };
 }
 
+/** Why a dataset cannot be the one of the client's tenant; a second tenant may have no screenings. */
+export function whyUnusable(
+  dataset: readonly Screening[],
+  client: ClientName,
+  tenantId: string,
+): string | undefined {
+  const name = client === 'primary' ? 'dataset' : 'secondDataset';
+  if (client === 'primary' && dataset.length === 0)
+    return `${name} is empty: supply the screenings of the tenant, or remove the member`;
+  const foreign = dataset.find((one) => one.tenantId.toLowerCase() !== tenantId);
+  return (
+    foreign &&
+    `${name} holds screenings of tenant ${foreign.tenantId}, but clients.${client} belongs to tenant ${tenantId}`
+  );
+}
+
 /** A client's dataset as it is served; deviations are reported once. */
 export async function oracleOfDataset(
   run: RunContext,
@@ -192,14 +207,6 @@ export async function oracleOfDataset(
   dataset: readonly Screening[],
 ): Promise<Oracle> {
   const tenantId = await run.tenantOf(client);
-  const name = client === 'primary' ? 'dataset' : 'secondDataset';
-  if (client === 'primary' && dataset.length === 0)
-    throw new SupplyUnusable(`${name} is empty: supply the screenings of the tenant, or remove the member`);
-  const foreign = dataset.find((one) => one.tenantId.toLowerCase() !== tenantId.toLowerCase());
-  if (foreign)
-    throw new SupplyUnusable(
-      `${name} holds screenings of tenant ${foreign.tenantId}, but clients.${client} belongs to tenant ${tenantId}`,
-    );
   const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
   let tooLarge: PageQuery | undefined;
   const fetchPage: FetchPage = async (query) => {
