@@ -141,8 +141,6 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
   // A window that ends before it begins contains no items.
   { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
-  // A rejected from_id is rejected with any from.
-  { cause: /^4\.2-from_id$/, follow: /^4\.2-fractions-finer$/, shows: /^code invalid_request/ },
   // A wrong comparison with the cursor breaks traversal as well.
   {
     cause: /^4\.2-from_id$/,

@@ -10,7 +10,9 @@ import { THEMES } from '../../reference-server/faults/all.ts';
 import { tripped } from '../../reference-server/faults/fault.ts';
 import { FULL, SEED, turnOf } from '../../fixtures/own-tests/tiers.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
-import { certifyFault, modesOf, selectionOf, verdictErrors } from './faults.ts';
+import { MAX_ID } from '../../engine/data/dataset.ts';
+import { answering } from '../../reference-server/run/alter.ts';
+import { certifyFault, certifyServer, modesOf, resultOf, selectionOf, verdictErrors } from './faults.ts';
 import { test, type Stack, type World } from '../../reference-server/testing.ts';
 
 test.describe.configure({ mode: 'parallel' });
@@ -61,6 +63,13 @@ test('at most one fault in twenty has another requirement as its first cause', (
     .map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining([...ANOTHER_ROOT, ...Object.keys(KINDS)]));
   expect(ANOTHER_ROOT.length).toBeLessThanOrEqual(names.length / 20);
+});
+
+test('a refused from_id is attributed to 4.2-from_id, and not to the fraction of from', async ({ small }) => {
+  const refusing = answering('400 invalid_request', (query) => query.get('from_id') === String(MAX_ID));
+  const only = ['4.2-from_id', '4.2-fractions-finer'] as const;
+  const report = await certifyServer(small, refusing, 'bare', { runs: 1, only });
+  expect(only.map((id) => resultOf(report, id).status)).toEqual(['fail', 'pass']);
 });
 
 const themes = Object.keys(THEMES);
