@@ -118,6 +118,13 @@ const gatewayHeaders = (tenantId: string, clientId: string, token: string): [nam
     'user-agent': 'kube-probe/1.31 ELB-HealthChecker/2.0 GoogleHC/1.0',
   });
 
+/** Browsers send it without a token (Fetch, 4.8); a guard lets it pass, but a handler must not serve a page to it. */
+const PREFLIGHT = {
+  origin: 'https://example.com',
+  'access-control-request-method': 'GET',
+  'access-control-request-headers': 'authorization',
+};
+
 /** An empty window for each spelling: no cache holds its page before it is requested with HEAD or OPTIONS. */
 function emptyWindow(index: number): { readonly from: string; readonly to: string } {
   const at = formatInstant(shift(instant(SOME_WINDOW.to), BigInt(index), 0));
@@ -155,6 +162,9 @@ test(
       }
       kit.check(forbidden, await kit.send(make(request(other))), notServed('403 forbidden'), name);
     }
+    const bare = kit.request(own, emptyWindow(SPELLINGS.length), { kind: 'none' });
+    const preflight = { ...withHeaders(bare, PREFLIGHT), method: 'OPTIONS', offPath: true, provoked: true };
+    kit.check('5-missing', await kit.send(preflight), notServed('401 unauthenticated'), 'preflight');
   },
 );
 
