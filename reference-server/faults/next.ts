@@ -20,7 +20,7 @@ import {
 } from '../run/alter.ts';
 import type { Middleware, PageText } from '../run/alter.ts';
 import { compareInstants } from '../../engine/data/instant.ts';
-import type { ServiceAnswer } from '../http/http.ts';
+import { splitTarget, type ServiceAnswer } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { byDepth, sized, without } from './rows.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
@@ -36,6 +36,18 @@ const parameter = (name: string, change: (value: string) => string | undefined):
 
 const nextText = (pattern: RegExp | string, to: string): ServerOptions =>
   nextUrls((next) => next.href.replaceAll(pattern, to));
+
+export const nextWithRawPlus = nextText('%2B', '+');
+
+/** RFC 3986, 3.4: only the form encoding decodes + as a space. */
+export const keepingRawPlus = middleware(() => (request, next) => {
+  const [path, query] = splitTarget(request.path);
+  return next(
+    isScreenings(request) && query
+      ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
+      : request,
+  );
+});
 
 /** Replaces the Link header of pages with a next by these. */
 export const linked = (...values: readonly ((next: string) => string)[]): ServerOptions =>
@@ -67,7 +79,7 @@ export const next: readonly Fault[] = [
   }),
   ...fails({ '4.2-r6-next-to': /no to/ })({ 'next lacks to': parameter('to', () => undefined) }),
   ...fails({ '4.2-r6-next-from': /raw \+/ })({
-    'the + of an offset is not encoded in next': nextText('%2B', '+'),
+    'the + of an offset is not encoded in next': nextWithRawPlus,
   }),
   ...fails({ '4.2-r6-next-from': /next with from=/ })({
     'from of next loses its offset': parameter('from', (text) => text.replace(/[+-]\d\d:\d\d$/, 'Z')),
@@ -79,6 +91,14 @@ export const next: readonly Fault[] = [
   }),
   ...fails({ '4.2-r6-next-pageSize': /no pageSize/ })({
     'next lacks pageSize': parameter('pageSize', () => undefined),
+    'a raw + in a query is a +, and the next of a page that was requested with one lacks pageSize': both(
+      keepingRawPlus,
+      pages((page, _, __, { path }) => {
+        const next = nextOf(page);
+        if (next && path.includes('+')) setNext(page, next.replace(/&pageSize=\d+/, ''));
+      }),
+      nextWithRawPlus,
+    ),
   }),
   ...fails({ '4.2-r6-next-pageSize': /without pageSize or with 100/ })({
     'next names another default page size': nextQuery((query, _, asked) => {

@@ -11,13 +11,13 @@ import {
   isScreenings,
   isTokenRequest,
   middleware,
-  nextUrls,
   oauthError,
   refusal,
   withHeader,
 } from '../run/alter.ts';
 import { brokenAnswer } from '../faults/rest-errors.ts';
 import { fieldOf } from '../faults/forms.ts';
+import { keepingRawPlus, nextWithRawPlus } from '../faults/next.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { readAs } from './stacks.ts';
@@ -102,16 +102,6 @@ function isAttack(path: string): boolean {
 
 const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
-
-/** RFC 3986, 3.4: only the form encoding decodes + as a space. */
-const keepingRawPlus = middleware(() => (request, next) => {
-  const [path, query] = request.path.split(/\?(.*)/s);
-  return next(
-    isScreenings(request) && query
-      ? { ...request, path: `${path}?${query.replaceAll('+', '%2B')}` }
-      : request,
-  );
-});
 
 const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
 
@@ -285,9 +275,6 @@ export const accidents: Groups = {
     'every third wrong secret locks the client out, with 400': guarded(EVERY_THIRD, () =>
       oauthError(400, 'invalid_request'),
     ),
-    'a raw + in a query is a +, and next has it so': both(
-      keepingRawPlus,
-      nextUrls(({ href }) => href.replaceAll('%2B', '+')),
-    ),
+    'a raw + in a query is a +, and next has it so': both(keepingRawPlus, nextWithRawPlus),
   },
 };

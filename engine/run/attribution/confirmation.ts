@@ -4,12 +4,12 @@
  */
 import { endedAtMs, isHang, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import { isServerFailure } from '../../client/failures.ts';
-import { orderedItems, pageOf, parseQuery } from '../../client/page.ts';
+import { orderedItems, pageOf, parseQuery, withPlusEncoded } from '../../client/page.ts';
 import type { RequirementId } from '../../requirements.ts';
 import type { Finding } from '../state/ledger.ts';
 import { COVERAGE, displacedOn, lacksFormer, missingFrom } from '../../checks/coverage.ts';
 import type { MismatchWithEvidence } from '../../checks/mismatch.ts';
-import { isTrusted, NEXT_TIMES, withPlusEncoded } from '../../checks/next.ts';
+import { isTrusted, NEXT_TIMES } from '../../checks/next.ts';
 import { TargetGone, TargetGuarded, unlessUntested, Untested, wentWrong } from '../../errors.ts';
 import type { Baseline } from '../combinations/factors.ts';
 import {
