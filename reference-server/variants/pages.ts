@@ -1,6 +1,12 @@
 /** Unusual but correct pages, screenings and links. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatInstant, instant, offsetMinutesOf } from '../../engine/data/instant.ts';
+import {
+  compareInstants,
+  formatInstant,
+  instant,
+  offsetMinutesOf,
+  shift,
+} from '../../engine/data/instant.ts';
 import {
   both,
   eachText,
@@ -76,6 +82,7 @@ function cutShort(): ServerOptions {
 
 const SIGNED_EVERY_MS = 100;
 const SLOW_WRITE_MS = 20;
+const MONTH_SECONDS = 31n * 86_400n;
 
 const signed = (item: string, name: string, signature: number): string =>
   item.replace(/\}$/, `,"${name}":"https://example.com/?${signature}"}`);
@@ -84,6 +91,18 @@ const FURTHER = ',"score":1e400,"nested":{"id":"x","testTime":1}}';
 
 export const pages: Groups = {
   'behind a gateway': {
+    // Searches a month for the first screening of a page.
+    'an empty page for each month before a screening, whose next begins with the next month': alterPages(
+      (page, query, _, request) => {
+        const until = shift(instant(query.get('from')!), MONTH_SECONDS, 0);
+        const testTime = /"testTime":"([^"]*)"/.exec(page.items[0] ?? '')?.[1];
+        if (testTime === undefined || compareInstants(instant(testTime), until) < 0) return;
+        holdNothing(page, request, (next) => {
+          next.set('from', formatInstant(until));
+          next.delete('from_id');
+        });
+      },
+    ),
     'several Link headers, next in the last of them': linked(
       () => '</docs>; rel="help"; title="a, b; c"',
       () => '<https://example.com/?a=1,2>; rel=license',

@@ -51,6 +51,8 @@ const SLICE_SHARE = 0.09;
 const FEWEST_OF_SLICE = 12;
 const LONGEST_WAIT_MS = 5_000;
 const POLL_MS = 500;
+const DAY_MS = 86_400_000;
+const DECADE_DAYS = 3_653;
 export const WIDE_WINDOWS = [
   ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'],
   ['0001-01-02T00:00:00Z', '9999-12-30T00:00:00Z'],
@@ -131,9 +133,10 @@ function sampleSize({ knowledge }: Kit, { summary, exchanges, end }: Walk): numb
 /** Recently loaded data may appear late: an empty tenant is polled for a while. */
 async function pollForItems(kit: Kit): Promise<Found> {
   const found = await findItems(kit);
+  if (found.items.length > 0 || found.beyond) return found;
   const [first] = windowsOf(kit);
   const began = kit.clock.now();
-  for (let shown = found.items.length; shown === 0;) {
+  for (let shown = 0; shown === 0;) {
     if (kit.clock.now() - began > kit.pollingMs(LONGEST_WAIT_MS)) return found;
     await kit.clock.sleep(POLL_MS);
     const page = pageOf(await kit.page({ from: first![0], to: first![1], pageSize: 100 }));
@@ -141,7 +144,6 @@ async function pollForItems(kit: Kit): Promise<Found> {
     if (page.nextUrl !== undefined) break;
     shown = page.items?.length ?? 0;
   }
-  if (found.items.length > 0) return found;
   kit.ledger.notes.add(`the first screenings showed ${((kit.clock.now() - began) / 1000).toFixed(1)} s late`);
   return findItems(kit);
 }
@@ -150,14 +152,34 @@ async function pollForItems(kit: Kit): Promise<Found> {
 export const windowsOf = ({ target: { window } }: Kit): readonly (readonly [string, string])[] =>
   window ? [[formatInstant(window.from), formatInstant(window.to)]] : WIDE_WINDOWS;
 
-/** Without a dataset: the window of the target file, otherwise the first wide window with items. */
+/** The latest month and year, and the decades before them to 1970: a server may search at most a month per page. */
+function narrowWindows({ clock }: Kit): (readonly [string, string])[] {
+  const nowDays = Math.ceil(clock.now() / DAY_MS);
+  const at = (daysAgo: number): string => new Date(Math.max(0, nowDays - daysAgo) * DAY_MS).toISOString();
+  const decades = Array.from({ length: Math.ceil(nowDays / DECADE_DAYS) }, (_, index) => index * DECADE_DAYS);
+  return [
+    ...[31, 366].map((days) => [at(days), at(-1)] as const),
+    ...decades.map((days) => [at(days + DECADE_DAYS), at(days - 1)] as const),
+  ];
+}
+
+/**
+ * Without a dataset: the window of the target file, otherwise the first wide window with items, or a narrow one where a
+ * wide one has too many empty pages before them. `beyond` is then set although there are no items.
+ */
 async function findItems(kit: Kit): Promise<Found> {
-  const windows = windowsOf(kit);
+  const windows = [...windowsOf(kit)];
+  let goesOn: PageQuery | undefined;
   for (const [index, [from, to]] of windows.entries()) {
     const walked = await surveyWalk(kit, { from, to });
     const known = await kit.oracle();
     const last = known.items.at(-1);
-    if (!last) continue;
+    if (!last) {
+      if (walked.end !== 'cut' || goesOn) continue;
+      goesOn = { from, to };
+      if (!kit.target.window) windows.splice(index + 1, 0, ...narrowWindows(kit));
+      continue;
+    }
     // The wider windows before it showed nothing: repeat them, now that items are known.
     for (const [from, to] of windows.slice(0, index)) await kit.ask({ from, to, pageSize: 100 });
     // Tests that the window ends with the walk: nothing follows its last item.
@@ -177,7 +199,7 @@ async function findItems(kit: Kit): Promise<Found> {
     }
     return { ...sampleOf(items ?? kept, size, beyond), beyond, cutTie };
   }
-  return { items: [], beyond: undefined };
+  return { items: [], beyond: goesOn };
 }
 
 /** A window cannot end inside a tie: a sample before or after a huge one, if there are enough screenings. */
