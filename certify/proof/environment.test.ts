@@ -15,6 +15,7 @@ import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import {
   answers,
+  authenticating,
   both,
   counting,
   emptyPage,
@@ -108,6 +109,25 @@ test('leaves it open where a forged token alone gets no answer in time', async (
   });
   const options = { runs: 1, timeoutMs: 1_000, only: selectIds(['5-forged']) };
   leavesItIncomplete(await certifyServer(small, late, 'bare', options), /no complete answer within 1 s/);
+});
+
+const DELAYED = 'sends fewer wrong secrets where each delays the next answer twice as long';
+test(DELAYED, byTurns(DELAYED, 3), async ({ small }) => {
+  const delaying = authenticating(() => {
+    let delayMs = 80;
+    return async (id, secret, real) => {
+      const client = await real(id, secret);
+      if (!client && secret.trim() !== '') await sleep((delayMs *= 2));
+      return client;
+    };
+  });
+  const options = {
+    runs: 1,
+    timeoutMs: 2_000,
+    only: selectIds(['7.1-invalid_client-id', '7.1-invalid_client-secret']),
+  };
+  const { verdict, summary } = await certifyServer(small, delaying, 'bare', options);
+  expect(verdict, summary).toBe('conformant');
 });
 
 const GONE = 'reports that every screening is gone at the end';

@@ -114,6 +114,9 @@ const refusedGuess =
       ? undefined
       : refusedAs(401, 'invalid_client')(exchange);
 
+/** The share of the timeout by which an answer to a guess may be later than one to right credentials. */
+const LONGEST_DELAY_SHARE = 1 / 4;
+
 /** Each guess must be rejected as invalid_client. Valid credentials in between reset the failure count of most lockouts. */
 export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonly Guess[]): Promise<void> {
   // Without a page, a token could not be seen to be refused because of a guess.
@@ -127,7 +130,7 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
         sendForm(kit, id, form, refusedGuess(value, right), label);
       const isToBeKept = done === 0 && name === 'client_secret' && hasPage;
       const token = isToBeKept ? await kit.token(owner) : undefined;
-      await guess(`a wrong ${name}`);
+      const { durationMs } = await guess(`a wrong ${name}`);
       if (token)
         await kit.checkAll({ id: '5-valid-token', cause: 'after a wrong secret' }, () =>
           refusalOf(kit, token, 'of before a wrong secret', ', after a wrong client_secret'),
@@ -140,6 +143,15 @@ export async function checkGuesses(kit: Kit, id: RequirementId, guesses: readonl
         await kit.checkAll({ id: '4.1-success', cause: 'after a wrong secret', needsAgain: true }, () =>
           rightAfterWrong(kit, form, owner),
         );
+      // A delay that grows would soon be longer than the timeout.
+      const delayMs = durationMs - (kit.client.firstMint?.durationMs ?? 0);
+      if (delayMs > LONGEST_DELAY_SHARE * kit.options.timeoutMs) {
+        kit.ledger.observe(
+          'lockout',
+          `answers are delayed after ${kit.client.health.wrongSecrets} wrong secrets`,
+        );
+        return;
+      }
     } catch (error) {
       // The rejections before the lockout are sufficient evidence.
       if (!(error instanceof TargetLocked) || done === 0) throw error;
