@@ -123,6 +123,7 @@ export const authentication: readonly Fault[] = [
   }),
   ...fails({ '5-challenge': /WWW-Authenticate/ })({
     'a 401 of the REST API lacks WWW-Authenticate': refusals([401], header('www-authenticate')),
+    'WWW-Authenticate of a 401 of the REST API is empty': refusals([401], header('www-authenticate', '')),
   }),
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
