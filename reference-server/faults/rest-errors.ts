@@ -293,6 +293,9 @@ export const restErrors: readonly Fault[] = [
       ({ headers }, request) =>
         headers.some(([name]) => name === 'link') && /[^\0-\xff]/.test([...queryOf(request).values()].join()),
     ),
+    'an unknown parameter beyond 16 bits is 500': crashing((query) =>
+      /[^\0-\uffff]/u.test([...query.values()].join()),
+    ),
     'an offset of up to fourteen hours that leads to the year 0 is 500': crashing(
       edgeLike(/^0001-01-01T00:00:00\+(0\d|1[0-4]):/),
     ),

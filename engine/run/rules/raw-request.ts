@@ -71,12 +71,12 @@ export const oddParameters = ({
 }: Readonly<Record<'from' | 'to', string>>): [query: string, more: readonly string[]][] => [
   [rawQuery(encoded(SOME_WINDOW)), ['from%5B%5D=x', 'to%5By%5D=z', 'pageSize%5B%5D=7', 'from_id%5B%5D=1']],
   // Names that libraries for pages read by themselves, such as Spring's Pageable. What no header can hold must not get
-  // from here into a Link.
+  // from here into a Link. The last one is beyond 16 bits, too.
   [
     rawQuery({ ...encoded({ from, to }), pageSize: '1' }),
     [
       ...['sort=x', 'page=-1', 'size=x', 'offset=-1', 'limit=x', 'cursor=x'],
-      ...['hasOwnProperty=x', 'toString=x', '', '=', '%20', '%E2%82%AC=%E2%82%AC'],
+      ...['hasOwnProperty=x', 'toString=x', '', '=', '%20', '%F0%9F%98%80=%F0%9F%98%80'],
     ],
   ],
 ];
