@@ -48,16 +48,20 @@ async function scratch(kit: Kit): Promise<Scratch> {
     ingest(entries.map((entry) => lineOf(tenantId, entry))).catch((error: Error) => {
       throw new SupplyUnusable(`ingest: ${error.message}`);
     });
+  const ingested = await ingestOf(kit);
   const fill: Scratch['fill'] = async (dataset, stretches = STRETCHES) => {
-    const storeSomewhere = async (): Promise<{ from: Free; stored: Entry[] }> => {
-      const from = await freshStretch(kit, tenantId, stretches);
+    const fillOne = async (): ReturnType<Scratch['fill']> => {
+      const from = await freshStretch(kit, tenantId, ingested.isOfPast ? ENDED : stretches);
       const stored = screeningsOf(dataset, from);
       await store(stored);
-      return { from, stored };
+      return { from, shown: await untilShown(kit, tenantId, stored) };
     };
-    // A concurrent run with the same seed may have filled the same range since the check.
-    const { from, stored } = await storeSomewhere().catch(storeSomewhere);
-    return { from, shown: await untilShown(kit, tenantId, stored) };
+    return fillOne().catch((error: unknown) => {
+      if (!(error instanceof SupplyUnusable)) throw error;
+      // A concurrent run with the same seed may have filled the same range since the check.
+      if (!ingested.isOfPast) Object.assign(ingested, { isOfPast: true, gaveUp: false });
+      return fillOne();
+    });
   };
   return { tenantId, store, fill };
 }
@@ -112,10 +116,18 @@ interface Ingest {
   losesParts: boolean;
   /** A walk missed a stored screening: a replica that lags may lack what another one returned. */
   mayLag: boolean;
+  /** Ingest failed, or nothing that it stored showed: it may refuse screenings of the future. */
+  isOfPast: boolean;
 }
 
 const ingestOf = (kit: Kit): Promise<Ingest> =>
-  kit.once('ingest', async () => ({ works: false, gaveUp: false, losesParts: false, mayLag: false }));
+  kit.once('ingest', async () => ({
+    works: false,
+    gaveUp: false,
+    losesParts: false,
+    mayLag: false,
+    isOfPast: false,
+  }));
 
 /**
  * After this many consecutive answers with everything stored, spread over this time, every replica is assumed to have
@@ -151,15 +163,17 @@ async function itemsFrom(kit: Kit, page: Exchange, wanted: readonly Entry[]): Pr
 
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
-  const query = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
-  const request = kit.request(tenantId, query, 'scratch');
+  const { from, to } = around([...entries].sort(compareKeys));
   const began = kit.clock.now();
   const ingest = await ingestOf(kit);
   const wanted = ingest.mayLag ? COMPLETE_ANSWERS : 1;
   let complete = 0;
   let lackedMs = 0;
   for (let looks = 0; ; looks++) {
-    const exchange = await kit.client.send(request, { unjudged: true });
+    // A cache may repeat a page.
+    const until = formatInstant(shift(instant(to), BigInt(looks)));
+    const query = { from, to: until, pageSize: MAX_PAGE_SIZE };
+    const exchange = await kit.client.send(kit.request(tenantId, query, 'scratch'), { unjudged: true });
     const items = await itemsFrom(kit, exchange, entries);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;

@@ -12,7 +12,7 @@ import {
   refusal,
   withHeader,
 } from '../run/alter.ts';
-import { jsonAnswer, type ServiceAnswer } from '../http/http.ts';
+import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import { createRateLimiter } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { answersFor } from './accidents.ts';
@@ -25,11 +25,11 @@ const unavailable = (): ServiceAnswer => refusal('503 service_unavailable');
 export const dated = (offMs: number): ServerOptions =>
   answers((answer) => withHeader(answer, 'date', new Date(Date.now() + offMs).toUTCString()));
 
-export const cache = (hasAge: boolean, forMs = 2_000) => ({
+export const cache = (hasAge: boolean, forMs = 2_000, where = (_: ServiceRequest): boolean => true) => ({
   server: middleware(() => {
     const kept = new Map<string, { readonly answer: ServiceAnswer; readonly atMs: number }>();
     return async (request, next) => {
-      if (!isScreenings(request) || request.method !== 'GET') return next(request);
+      if (!isScreenings(request) || request.method !== 'GET' || !where(request)) return next(request);
       const key = `${request.path} ${request.headers['authorization']} ${request.headers['accept-encoding']}`;
       const held = kept.get(key);
       const ageMs = held ? Date.now() - held.atMs : Infinity;

@@ -10,6 +10,7 @@ import {
 } from '../../engine/data/instant.ts';
 import type { Instant } from '../../engine/data/instant.ts';
 import type { Clock } from '../../engine/clock.ts';
+import { parseScreening } from '../../engine/data/dataset.ts';
 import type { Target } from '../../engine/target/target.ts';
 import { both, counting, nextQuery, queryOf, storedPages, withRequestValue } from '../run/alter.ts';
 import { EVERYTHING, merged, retimed, screening, withAdded } from '../faults/rows.ts';
@@ -277,6 +278,21 @@ export const LIVE: readonly Variant[] = [
     server: replicas(LEFT_OUT_ANSWERS),
   },
   ...variants({
+    // Longer than ingest may take.
+    'one of two replicas shows what is stored 0.3 s later, and pages of a thousand are cached for twelve seconds':
+      both(replicas(), cache(false, 12_000, (request) => queryOf(request).get('pageSize') === '1000').server),
+    'an ingest that refuses screenings of the future': {
+      target: ({ ingest, ...target }) => ({
+        ...target,
+        ingest:
+          ingest &&
+          (async (lines) => {
+            const isFuture = (line: string) => Date.parse(parseScreening(line).testTime) > Date.now();
+            if (lines.some(isFuture)) throw new Error('testTime is in the future');
+            await ingest(lines);
+          }),
+      }),
+    },
     'a scratch tenant that earlier runs have filled by half': keptScratch,
     'pages of at most two items of the scratch tenant': shortScratch,
     'pages of at most two items of the scratch tenant, which two replicas store in milliseconds': {
