@@ -37,6 +37,7 @@ const LIMITED =
   'expected 429 rate_limited past the rate limit, and no 5xx, got 503 <html> after 90 requests one at a time, and 200 after 2 s: a rate limiter that answers 503';
 const LIKE =
   'expected no 5xx and no broken connection, got 503 <html> at 2026-11-25T16:30:48.909Z, and 166 more like it in 2141 requests; served when tried again. A rate limiter answers 429 with Retry-After';
+const BROKEN = 'a broken connection (other side closed)';
 const CRASHED = { response: '500 {"statusCode":500,"code":"internal_error"}' };
 const ITEM = 'item 5 at 2026-03-01T00:00:00.089Z';
 const between = (from: string, to: string): string =>
@@ -198,6 +199,17 @@ for (const [title, results, expected] of [
     ['7.2-body', '7.2-no-unprovoked-5xx', '7.2-page_size_out_of_range'],
   ],
   [
+    'requests that get no answer because the service crashes are one cause, and one that is served is another',
+    [
+      failed('4.2-r1-zero-width', 'expected 200 without items, got 500 internal_error'),
+      failed('5-missing', SERVED),
+      failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`),
+      failed('7.1-unsupported_grant_type', `expected 400 unsupported_grant_type, got ${BROKEN}`),
+      failed('7.2-no-unprovoked-5xx', `expected no 5xx and no broken connection, got ${BROKEN}`),
+    ],
+    ['5-missing', '7.2-no-unprovoked-5xx 4.2-r1-zero-width 5-forged 7.1-unsupported_grant_type'],
+  ],
+  [
     'a broken recommendation alone is not a cause',
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
@@ -255,6 +267,29 @@ for (const [title, result, ...names] of [
     'odd input makes the server fail',
   ],
   [
+    'connections that break now and then',
+    failed(
+      '7.2-no-unprovoked-5xx',
+      `expected no 5xx and no broken connection, got ${BROKEN}, and 59 more like it in 1754 requests; served when tried again. One instance of several that fails looks like this`,
+    ),
+    'valid requests fail now and then',
+  ],
+  [
+    'a missing bound that is refused with another code',
+    failed('4.2-from-required', 'expected 400 invalid_request, got 404 not_found'),
+    'the refusal is another than the one for its cause',
+  ],
+  [
+    'a tenant that is not onboarded and gets a page',
+    failed('7.2-not_found', 'expected 404 not_found, got 200 {"items":[],"links":{}}'),
+    'a tenant that is not onboarded is one without screenings',
+  ],
+  [
+    'a token request that is refused for its Accept',
+    failed('4.1-success', 'expected 200, got 406 invalid_request'),
+    'a valid token request is refused for what means nothing',
+  ],
+  [
     'an unknown scope that earns a token',
     failed('7.1-invalid_scope', 'expected 400 invalid_scope, got 200 with a token'),
     'a scope or a client is granted what it must not have',
@@ -285,6 +320,11 @@ for (const [title, result, ...names] of [
     expect(cause!.behavesLike.slice(0, names.length).map(({ name }) => name)).toEqual(names);
     expect(cause!.behavesLike[0]!.remedy).toMatch(/\S\n\S/);
   });
+
+test('names no kind of mistake of another answer', () => {
+  const [cause] = diagnose([failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`)]);
+  expect(cause!.behavesLike).toEqual([]);
+});
 
 test('every requirement has a kind of mistake, and no kind names another requirement', () => {
   const broken = new Set(MISTAKES.flatMap(({ breaks }) => breaks.split(' ')));

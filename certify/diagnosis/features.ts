@@ -81,7 +81,7 @@ function featuresOf(failure: Failure): string[] {
     ]),
     ...(MEMBERS.test(received) ? [OF_MEMBER] : []),
     ...(/\band ([5-9]|\d\d+) more\b(?! like)/.test(`${expected} ${received}`) ? ['many are missing'] : []),
-    ...(/\ba rate limiter\b/i.test(received) ? ['a rate limiter'] : []),
+    ...(LIMITER.test(received) ? ['a rate limiter'] : []),
     ...(picture ? pictureFeatures(picture) : []),
     ...only.map((level) => `only ${plain(level)}`),
     ...bodyFeatures(response),
@@ -90,9 +90,16 @@ function featuresOf(failure: Failure): string[] {
     ...(/although another request was answered in between/.test(received) ? [HANGS] : []),
     isFine(failure) ? 'shows below a microsecond' : 'shows with microseconds',
     isWithinMilli(failure) ? 'shows within a millisecond of an edge' : 'shows in whole milliseconds',
-    ...(failure.confirmed?.startsWith('flaky') ? ['not each time'] : []),
+    ...(failure.confirmed?.startsWith('flaky') || isServedAgain(received) ? ['not each time'] : []),
   ];
 }
+
+const LIMITER = /\ba rate limiter\b/i;
+
+/** The server failed, although not because of what was sent (run/attribution/incidents.ts). */
+const isServedAgain = (received: string): boolean =>
+  /served when tried again|in flight, each time|over new connections broken/.test(received) &&
+  !LIMITER.test(received);
 
 // -- the answer --------------------------------------------------------------------------------
 

@@ -183,10 +183,12 @@ const CONSEQUENCES: readonly Consequence[] = [
     cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
     follow: /^7\.1-invalid_request-empty$/,
   },
+  // Where the service crashes, it neither serves a valid request nor rejects another one.
   {
     cause: /^7\.2-no-unprovoked-5xx$/,
-    follow: /^(7\.[12]-invalid_|4\.2-from_id$)/,
+    follow: /^(4\.[12]-|5-|7\.1-(?!body)|7\.2-(invalid_|page_size|not_found))/,
     shows: /^answered 5|^got: a broken connection/,
+    except: /^answered [1-4]|^got: (?!a broken connection)/,
   },
   { cause: /^6-complete$/, follow: /^6-envelope$/, has: /only events of/, shows: /of a source and id/ },
 ];

@@ -123,10 +123,17 @@ export const tokenEndpoint = {
     breaks: '7.1-invalid_request-missing 7.1-invalid_request-duplicated 7.1-invalid_request-empty',
   },
   'a token request is read from where it must not be, or not as a form': {
-    why: 'JSON bodies, the query string or GET mint tokens; or a form with a charset parameter is refused. One body parser for all types, request.getParameter (which mixes query and form), Content-Type compared as a whole.',
+    why: 'JSON bodies, the query string or GET mint tokens. One body parser for all types, or request.getParameter, which mixes query and form.',
     fix: 'Take POST with application/x-www-form-urlencoded only, and ignore parameters of the media type.',
     right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // query is never read`,
-    breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only 4.1-success',
+    breaks: '7.1-invalid_request-malformed 4.1-no-query-credentials 4.1-post-only',
+  },
+  'a valid token request is refused for what means nothing': {
+    why: 'A token request is refused that differs from a served one only in a charset of its media type, its Accept, the order or percent-encoding of its fields, or headers of other clients; or because a wrong secret was sent before it. Content-Type or Accept is compared as a whole, a filter requires a header, or a lockout counts a single failure.',
+    fix: 'Read the four fields by their names, compare media types without their parameters, and require no other header.',
+    right: `if (mediaType(request) !== 'application/x-www-form-urlencoded') throw invalidRequest(); // and Accept is not read`,
+    breaks: '4.1-success',
+    when: /^answered 4/m,
   },
   'a refusal of the token endpoint has another status or error': {
     why: 'The error is not the one of RFC 6749, 5.2 for its cause, or comes with another status. Errors are mapped in one catch-all, a library has other statuses (go-oauth2: 401), or a gateway answers before the endpoint.',
