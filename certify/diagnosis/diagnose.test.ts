@@ -275,6 +275,16 @@ for (const [title, result, ...names] of [
     'valid requests fail now and then',
   ],
   [
+    'a screening that the window lacks',
+    failed('4.2-window', 'expected all 3 screenings of the dataset, got 2 items without item 5'),
+    'the store’s copies do not hold the same',
+  ],
+  [
+    'a screening beyond the end of the window',
+    failed('4.2-window', 'expected only items in [2026-03-01T00:00:00Z, 2026-03-02T00:00:00Z), got item 5'),
+    'a bound of the window is compared in the wrong way',
+  ],
+  [
     'a missing bound that is refused with another code',
     failed('4.2-from-required', 'expected 400 invalid_request, got 404 not_found'),
     'the refusal is another than the one for its cause',
