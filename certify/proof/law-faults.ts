@@ -152,6 +152,9 @@ export const LAW_FAULTS: readonly LawFault[] = [
     'a third digit where two are due is not looked at': reading(['from', 'to'], (text) =>
       text.replace(/(?<=[-T:+]\d\d)\d(?=[-T:Z.+]|$)/g, ''),
     ),
+    'a month and a day of one digit are read': reading(['from', 'to'], (text) =>
+      text.replace(/(?<=^\d{4}.*-)\d(?=[-T])/g, '0$&'),
+    ),
   }),
   ...foundBy('what is nearly an integer is refused', 'bare', {
     'thousands and halves are cut off integers': reading(['pageSize', 'from_id'], (text) =>
