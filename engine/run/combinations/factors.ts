@@ -3,13 +3,12 @@
  * first level of each factor is the usual one.
  */
 import type { RequestOut } from '../../client/exchange.ts';
-import { queryValue, screeningsUrl } from '../../client/page.ts';
+import { queryValue, screeningsUrl, withEdge } from '../../client/page.ts';
 import { MAX_ID } from '../../data/dataset.ts';
 import {
   compareInstants,
   formatInstant,
   instant,
-  isMovable,
   offsetMinutesOf,
   parseInstant,
   spellingOf,
@@ -61,15 +60,10 @@ export function withParameter(request: RequestOut, name: string, value: string |
 const instantOf = ({ url }: RequestOut, name: string): Instant | undefined =>
   parseInstant(queryValue(url, name) ?? '');
 
-/** Rewrites both edges of the window, if they are instants that can be written with any offset. */
-function rewriteWindow(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
-  return ['from', 'to'].reduce((changed, name) => {
-    const text = queryValue(changed.url, name) ?? '';
-    const at = parseInstant(text);
-    return at && isMovable(at)
-      ? withParameter(changed, name, encodeURIComponent(formatInstant(at, spelling(text))))
-      : changed;
-  }, request);
+/** Spells both edges of the window in another way. */
+function respelt(request: RequestOut, spelling: (text: string) => Spelling): RequestOut {
+  const respell = (at: Instant, text: string): string => formatInstant(at, spelling(text));
+  return { ...request, url: withEdge(withEdge(request.url, 'from', respell), 'to', respell) };
 }
 
 export const withWindow = (request: RequestOut, from: string, to: string): RequestOut =>
@@ -115,9 +109,9 @@ function digitsOf({ url }: RequestOut): string | undefined {
 }
 
 const padded = (digits: number) => (request: RequestOut) =>
-  rewriteWindow(request, (text) => ({ ...spellingOf(text), digits }));
+  respelt(request, (text) => ({ ...spellingOf(text), digits }));
 const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
-  rewriteWindow(request, (text) => ({
+  respelt(request, (text) => ({
     digits: spellingOf(text).digits,
     ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
   }));

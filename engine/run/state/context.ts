@@ -5,13 +5,13 @@ import type { Client, ClientOptions } from '../../client/client.ts';
 import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
 import {
   pageOf,
-  queryValue,
   shows,
   tenantOfPath,
+  withEdge,
   withoutTraversal,
   type PageQuery,
 } from '../../client/page.ts';
-import { formatInstant, isMovable, parseInstant, shift, spellingOf } from '../../data/instant.ts';
+import { formatInstant, isMovable, shift, spellingOf } from '../../data/instant.ts';
 import type { Key } from '../../data/oracle.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -58,13 +58,11 @@ export async function untilReplicasShow(
 const WITNESSES_AT_MOST = 30;
 
 /** The URL with `to` moved by a number of seconds: its page begins with the same items, and no cache can hold it. */
-function endingLater(url: string, seconds: number): string {
-  const text = queryValue(url, 'to') ?? '';
-  const at = parseInstant(text);
-  const later = at && shift(at, BigInt(seconds), 0);
-  if (!later || !isMovable(later)) return url;
-  return url.replace(/(?<=[?&]to=)[^&]*/, encodeURIComponent(formatInstant(later, spellingOf(text))));
-}
+const endingLater = (url: string, seconds: number): string =>
+  withEdge(url, 'to', (at, text) => {
+    const later = shift(at, BigInt(seconds), 0);
+    return isMovable(later) ? formatInstant(later, spellingOf(text)) : text;
+  });
 
 /**
  * Those of these screenings that an answer must not lack: they were known before its request, and still exist. Without
