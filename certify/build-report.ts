@@ -9,7 +9,7 @@ import { sayUncovered } from '../engine/run/state/covering-array.ts';
 import { secretsOf, type Target } from '../engine/target/target.ts';
 import { failureOf, sameAnswerBefore, tokenCommands, type Wording } from '../engine/run/evidence/evidence.ts';
 import { diagnose } from './diagnosis/diagnose.ts';
-import { createRedactor, hasTokenForm } from '../engine/run/evidence/redact.ts';
+import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { redactReport } from './report/report.ts';
 import type { Report, RequirementResult, Verdict, Observation } from './report/report.ts';
 import { several } from './render/results.ts';
@@ -30,8 +30,7 @@ const FAILURES_AT_MOST = 5;
 
 export function buildReport(kit: Kit, facts: RunFacts): Report {
   const { target, ledger, options, client, knowledge } = kit;
-  const opaque = [...client.issued].filter((token) => !hasTokenForm(token));
-  const redactor = createRedactor([...secretsOf(target), ...opaque]);
+  const redactor = createRedactor(secretsOf(target), client.issued);
   const words: Wording = { target, redact: redactor.redact };
   const reasons = declaredReasons(target);
   const isDeclared = ({ id, status }: RequirementResult): boolean =>

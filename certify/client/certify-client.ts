@@ -10,7 +10,7 @@ import { createRedactor, type Redactor } from '../../engine/run/evidence/redact.
 import type { Verdict } from '../report/report.ts';
 import type { Arguments } from './arguments.ts';
 import { readPrinted, type Client } from './client.ts';
-import { INTERRUPTED, judgePlay, secretsOf, throughout } from './judge.ts';
+import { INTERRUPTED, judgePlay, throughout } from './judge.ts';
 import { within } from './situations/blocks.ts';
 import { timelineOf } from './record.ts';
 import type { ClientReport, SituationResult } from './report.ts';
@@ -26,6 +26,9 @@ export interface Options extends Pick<Arguments, 'only' | 'concurrency' | 'timeo
   readonly tell?: (result: SituationResult) => void;
 }
 
+/** Each token slows the search, and a client may request one for each page. */
+const TOKENS_AT_MOST = 20;
+
 /** A situation with its result; `play` is absent if it was not played. */
 interface Row {
   readonly situation: Situation;
@@ -37,7 +40,7 @@ interface Context extends Options {
   readonly client: Client;
   readonly directory: string;
   readonly clientSecret: string;
-  /** Receives every secret and token of the run; recognizes JWTs by their form. */
+  /** Receives every token of the run. */
   readonly redactor: Redactor;
 }
 
@@ -95,8 +98,8 @@ async function play(situation: Situation, context: Context): Promise<Row> {
   try {
     const seen = await perform(situation, context);
     const { status, reason, failures } = judgePlay(situation, seen);
-    const { redact, redactDeep, add } = redactor;
-    for (const secret of secretsOf(seen)) add(secret);
+    const { redact, redactDeep, addToken } = redactor;
+    for (const token of seen.tokens.slice(0, TOKENS_AT_MOST)) addToken(token);
     const result: SituationResult = {
       ...resultOf(situation, status, reason && redact(reason)),
       failures: redactDeep(failures, 'fixed'),

@@ -2,7 +2,7 @@
 import { member } from '../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
-import { createRedactor, hasTokenForm, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { several } from '../render/results.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report/report.ts';
@@ -177,12 +177,6 @@ function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): Clie
 }
 
 // -- rules that are judged over all situations --------------------------------------------------------
-
-/** The secret, and opaque tokens. */
-export const secretsOf = ({ given, tokens }: Play): readonly string[] => [
-  given.clientSecret,
-  ...tokens.filter((token) => !hasTokenForm(token)).slice(0, 20),
-];
 
 /** Findings that break a MUST although the situation itself is a SHOULD. */
 const graver =

@@ -146,7 +146,7 @@ export async function checkTarget(target: Target, options: Partial<KitOptions>) 
   };
   const otherwise = usable ? 'would be exercised' : 'cannot be exercised without a page';
   for (const name of CLASSES) lines.push(`${name.padEnd(13)} ${lacks[name] ?? otherwise}`);
-  const { redact } = createRedactor([...secretsOf(target), ...kit.client.issued]);
+  const { redact } = createRedactor(secretsOf(target), kit.client.issued);
   return { lines: lines.map((line) => visible(redact(line))), usable };
 }
 

@@ -8,7 +8,7 @@ import { isWithoutBody } from '../../engine/client/failures.ts';
 import { Guards } from '../../engine/client/guards.ts';
 import { formEncode } from '../../engine/client/transport.ts';
 import { KIT_NAME, KIT_VERSION } from '../../engine/package.ts';
-import { hasTokenForm, REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
+import { REDACTED, TOKEN, type Redactor } from '../../engine/run/evidence/redact.ts';
 import { member, parseJson } from '../../engine/client/json.ts';
 import { REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { Kit } from '../../engine/run/kit.ts';
@@ -62,11 +62,11 @@ function authorizationLines({ authorization }: Exchange['request']): [string, st
 }
 
 /** An entry of a HAR file, redacted. */
-export function entryOf(exchange: Exchange, { redactDeep, add }: Redactor): object {
+export function entryOf(exchange: Exchange, { redactDeep, addToken }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
   // From the token response on, the token is a secret too.
   const issued = member(exchange.json, 'access_token');
-  if (request.channel === 'token' && typeof issued === 'string' && !hasTokenForm(issued)) add(issued);
+  if (request.channel === 'token' && typeof issued === 'string') addToken(issued);
   const body = request.form ? formEncode(request.form, request.isPercentEncoded) : request.body;
   const { searchParams } = new URL(request.url);
   const mimeType = headers.find(([name]) => name === 'content-type')?.[1] ?? '';
