@@ -84,6 +84,16 @@ test('says that a tenant without screenings exercises nothing', async ({ small }
   expect(await coreOf(target)).toBe('would be exercised');
 });
 
+test('says what would supply a class, a flag included', async ({ small }) => {
+  await using server = await startInProcess(small, {});
+  const target = await targetFor(server, 'bare');
+  const stateOf = async (name: string, waitForExpiry: boolean): Promise<string | undefined> =>
+    (await checkTarget(target, { ...server, waitForExpiry })).lines.find((line) => line.startsWith(name));
+  expect(await stateOf('isolation', false)).toMatch(/ supply clients\.secondTenant: /);
+  expect(await stateOf('expiry', false)).toMatch(/ supply expiredToken, keepToken .* --wait-for-expiry/);
+  expect(await stateOf('expiry', true)).toMatch(/ would be exercised$/);
+});
+
 test('says what it asked a target for that does not answer', async () => {
   const target = await resolveTarget(UNREACHABLE);
   const { lines, usable } = await checkTarget(target, { clock: fakeClock(Date.now) });

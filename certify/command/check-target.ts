@@ -19,7 +19,7 @@ import {
   type Instant,
 } from '../../engine/data/instant.ts';
 import { sayRefusal } from '../../engine/checks/errors.ts';
-import { CLASSES, type RequirementClass } from '../../engine/requirements.ts';
+import { CLASSES, NEEDS, type RequirementClass } from '../../engine/requirements.ts';
 import { createRedactor } from '../../engine/run/evidence/redact.ts';
 import { Kit } from '../../engine/run/kit.ts';
 import type { KitOptions } from '../../engine/run/state/context.ts';
@@ -30,20 +30,22 @@ import { kitOptions } from '../certify.ts';
 import { visible } from '../render/markup.ts';
 
 /** What to supply for each class; undefined if nothing is missing. */
-function missingSupplies(target: Target): Record<RequirementClass, string | undefined> {
-  const { clients, notApplicable = {}, expiredToken, keepToken } = target;
-  const provisioning = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const)
+function missingSupplies(
+  { clients, notApplicable = {}, expiredToken, keepToken, rateLimit, fault, events }: Target,
+  { waitForExpiry }: Partial<KitOptions>,
+): Record<RequirementClass, string | undefined> {
+  const absent = (['notOnboarded', 'unauthorized', 'invalidGrant'] as const)
     .filter((name) => !clients[name] && !notApplicable[name])
     .map((name) => `clients.${name}`);
-  const unless = (given: unknown, members: string) => (given ? undefined : `supply ${members}`);
+  const unless = (given: unknown, needs: string) => (given ? undefined : `supply ${needs}`);
   return {
     core: undefined,
-    isolation: unless(clients.secondTenant, 'clients.secondTenant'),
-    provisioning: unless(provisioning.length === 0, provisioning.join(', ')),
-    expiry: unless(expiredToken ?? keepToken, 'expiredToken or keepToken'),
-    'rate-limit': unless(target.rateLimit, 'rateLimit.probe'),
-    failure: unless(target.fault, 'fault.start and fault.stop'),
-    events: unless(target.events, 'events'),
+    isolation: unless(clients.secondTenant, NEEDS.isolation),
+    provisioning: unless(absent.length === 0, absent.join(', ')),
+    expiry: unless(expiredToken ?? keepToken ?? waitForExpiry, NEEDS.expiry),
+    'rate-limit': unless(rateLimit, NEEDS['rate-limit']),
+    failure: unless(fault, NEEDS.failure),
+    events: unless(events, NEEDS.events),
   };
 }
 
@@ -141,7 +143,7 @@ export async function checkTarget(target: Target, options: Partial<KitOptions>) 
     lines.push(`${lines.length === 0 ? 'token' : 'page '}    none: ${error.message}`);
   }
   const lacks = {
-    ...missingSupplies(target),
+    ...missingSupplies(target, options),
     ...(usable && isEmpty ? { core: sayNoScreenings(target) } : {}),
   };
   const otherwise = usable ? 'would be exercised' : 'cannot be exercised without a page';

@@ -1,6 +1,6 @@
 /** `--list` prints the requirements; `--explain NAME` one of them, or a kind of mistake. */
 import { commandLine } from '../../engine/package.ts';
-import { REQUIREMENTS, type RequirementClass } from '../../engine/requirements.ts';
+import { NEEDS, REQUIREMENTS } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 import { SPECS } from '../../specs/all.ts';
@@ -17,17 +17,6 @@ export function list(): string {
   ]);
   return `${lines.join('\n')}\n`;
 }
-
-const NEEDS: Readonly<Record<RequirementClass, string>> = {
-  core: 'one pair of credentials, and a window that holds screenings',
-  isolation: 'clients.secondTenant: credentials of a second onboarded tenant',
-  provisioning:
-    'clients.notOnboarded, clients.unauthorized, clients.invalidGrant: clients provisioned for one error each',
-  expiry: 'an expired token: expiredToken, or keepToken of an earlier run',
-  'rate-limit': 'rateLimit.probe: permission to provoke 429',
-  failure: 'fault.start and fault.stop: commands that break and repair the server',
-  events: "events: a capture of primary's event queue",
-};
 
 /** Describes a requirement or a known kind of mistake. Throws a UsageError. */
 export function explain(name: string, columns = 80): string {
