@@ -1,6 +1,7 @@
 /** Properties of traversals of the target's own data: against the oracle if there is a dataset, otherwise metamorphic. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
+import { MAX_PAGE_SIZE } from '../engine/client/page.ts';
 import { isInside, readableText } from '../engine/data/instant.ts';
 import { expectedItems } from '../engine/run/walk/walk.ts';
 import { itemsOf, sayQuery, windows, windowsOf } from './cases.ts';
@@ -55,7 +56,7 @@ test(
     }),
 );
 
-/** The walk to compare with has pages of 1000: if it is a single page, no cursor can lose items from it. */
+/** The walk to compare with has the largest pages: if it is a single page, no cursor can lose items from it. */
 test(
   'a traversal that begins after any item of another returns the rest of it',
   about('4.2-from_id', { access: 'reads', isSupplement: true }),
@@ -66,7 +67,7 @@ test(
         violationOf(kit, 'the rest of the walk', (traverse) =>
           resumingReturnsRest(
             traverse,
-            { ...query, pageSize: 1000 },
+            { ...query, pageSize: MAX_PAGE_SIZE },
             ({ testTime, id }) => ({ ...query, from: readableText(testTime!), fromId: id }),
             place,
           ),
@@ -74,7 +75,7 @@ test(
       share: 2,
       needsAgain: true,
       script: ({ window: { query }, place }) => [
-        sayQuery({ ...query, pageSize: 1000 }),
+        sayQuery({ ...query, pageSize: MAX_PAGE_SIZE }),
         `resumed after item number ${place} (modulo their number), pageSize ${query.pageSize}`,
       ],
     }),

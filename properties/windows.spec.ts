@@ -1,7 +1,7 @@
 /** Properties of windows over the target's own data: what a window holds follows from what other windows hold. */
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import type { PageQuery } from '../engine/client/page.ts';
+import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
 import { isEmpty } from '../engine/checks/selection.ts';
 import { compareInstants, formatInstant, shift, type Spelling } from '../engine/data/instant.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
@@ -49,7 +49,7 @@ test(
       cases: cuts,
       holds: ({ query, parts }) =>
         violationOf(kit, 'both parts together to be the whole', (traverse) =>
-          sameItems(traverse, { ...query, pageSize: 1000 }, ...parts),
+          sameItems(traverse, { ...query, pageSize: MAX_PAGE_SIZE }, ...parts),
         ),
       needsAgain: true,
       script: ({ query, cut, parts: [first, second] }) => [
@@ -65,7 +65,7 @@ const spelled = ({ from, to, query }: WindowCase, ofFrom: Spelling = {}, ofTo: S
   ...query,
   from: formatInstant(from, ofFrom),
   to: formatInstant(to, ofTo),
-  pageSize: 1000,
+  pageSize: MAX_PAGE_SIZE,
 });
 
 /** Several spellings per case: a fault may affect a single offset. */
@@ -152,5 +152,9 @@ test(
 );
 
 function oneInstant({ at }: Entry): PageQuery {
-  return { from: formatInstant(at), to: formatInstant(shift(at, 1n, stepDigits([{ at }]))), pageSize: 1000 };
+  return {
+    from: formatInstant(at),
+    to: formatInstant(shift(at, 1n, stepDigits([{ at }]))),
+    pageSize: MAX_PAGE_SIZE,
+  };
 }

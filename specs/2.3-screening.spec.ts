@@ -1,6 +1,6 @@
 /** Section 2.3: the screening object; and section 3: only completed screenings. */
 import { about, test } from '../fixtures/test.ts';
-import { orderedItems } from '../engine/client/page.ts';
+import { MAX_PAGE_SIZE, orderedItems } from '../engine/client/page.ts';
 import { formatInstant, instant, sameInstant, shift } from '../engine/data/instant.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { differs } from '../engine/checks/mismatch.ts';
@@ -23,7 +23,7 @@ test(
     const window = windowOf(sample.densestSlice);
     await kit.checkAll({ id: '2.3-id-stable', cause: 'probe', needsAgain: true }, async () => {
       const [first, second] = [
-        await kit.page({ ...window, pageSize: 1000 }),
+        await kit.page({ ...window, pageSize: MAX_PAGE_SIZE }),
         await kit.page({ ...window, pageSize: sample.densestSlice.length + 1 }),
       ].map(orderedItems);
       const length = Math.min(first!.length, second!.length);

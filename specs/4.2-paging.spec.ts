@@ -52,7 +52,7 @@ test('the default pageSize is 100', about('4.2-pageSize-default', { access: 'rea
 });
 
 test(
-  'pageSize 1 and 1000 are accepted',
+  `pageSize 1 and ${MAX_PAGE_SIZE} are accepted`,
   about('4.2-pageSize-bounds', { access: 'reads' }),
   async ({ kit }) => {
     const { window } = await sampleDataOf(kit);

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { extremesOf, type Found } from '../estimate/figures.ts';
 import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
+import { MAX_PAGE_SIZE } from '../k6/lib/presets.ts';
 import type { Assumptions } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
 import { meanPages } from '../plan/simulate.ts';
@@ -68,7 +69,7 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
       ...measured,
       perSecond: measured.perSecond * cheaper,
       saturation: measured.saturation * cheaper,
-      backfillWork: pollMs ? ((1000 / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
+      backfillWork: pollMs ? ((MAX_PAGE_SIZE / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
@@ -170,14 +171,14 @@ export function measuredByTenants(
 }
 
 /**
- * By a back-fill's page of 1,000 and the measured polls, whose screenings follow from their number of pages. Without a
+ * By a back-fill's page, a largest one, and the measured polls, whose screenings follow from their number of pages. Without a
  * back-fill, every page costs as much as a measured one.
  */
 export function pricesBy({ pagesPerPoll }: { pagesPerPoll: number }, backfillWork = 1, pageSize: number) {
   const isLess = (mean: number): boolean => meanPages(mean, pageSize) < pagesPerPoll;
   const [screenings] = bisect(pagesPerPoll * pageSize, 30, isLess);
   const perPage = screenings / Math.max(1, pagesPerPoll);
-  const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, 1000 - perPage);
+  const itemPrice = Math.max(0, backfillWork - 1) / Math.max(1, MAX_PAGE_SIZE - perPage);
   return { emptyPrice: Math.max(0, 1 - itemPrice * perPage), itemPrice };
 }
 

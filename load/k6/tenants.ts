@@ -3,7 +3,8 @@ import { sleep } from 'k6';
 import exec from 'k6/execution';
 import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
 import { type Client, mint, type PageRequest, type Sent } from './lib/client.ts';
-import { MAX_PAGE_SIZE, readConfig } from './lib/config.ts';
+import { readConfig } from './lib/config.ts';
+import { MAX_PAGE_SIZE } from './lib/presets.ts';
 import { write } from './lib/record.ts';
 import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 

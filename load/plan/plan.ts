@@ -2,6 +2,7 @@
 import type { Quota } from '../estimate/figures.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { bisect, linesOf, percent } from '../estimate/numbers.ts';
+import { MAX_PAGE_SIZE } from '../k6/lib/presets.ts';
 import { type Assumptions, demandOf, SECONDS_PER_DAY, show, workOf } from './demand.ts';
 import { meanPages, pagesAtMost, pagesOfPolls, simulatePolls, type Waits } from './simulate.ts';
 
@@ -219,17 +220,19 @@ function outageOf({ measured, assumed, load, utilisation }: Servers) {
   return { catchUpSeconds, steps: [step] };
 }
 
+const LARGEST_PAGES = `pages of ${MAX_PAGE_SIZE.toLocaleString('en-US')}`;
+
 /** How long a tenant takes to read its history, and the latency for the others meanwhile. */
 function backfillOf(servers: Servers) {
   const { measured, assumed, scales, name } = servers;
   const { clientQuota } = measured;
-  const backfillWork = measured.backfillWork ?? 1000 / assumed.pageSize;
+  const backfillWork = measured.backfillWork ?? MAX_PAGE_SIZE / assumed.pageSize;
   const backfillGapMs = 1000 / (clientQuota?.perSecond ?? Infinity);
   const beside = servers.simulate({}, { backfills: 1, backfillWork, backfillGapMs });
   const stored = assumed.screeningsPerDay * 365 * assumed.history;
   // Without the servers' capacity, only the quota is known.
   const perSecond = scales ? beside.backfilled : clientQuota?.perSecond;
-  const backfillSeconds = perSecond === undefined ? undefined : stored / 1000 / perSecond;
+  const backfillSeconds = perSecond === undefined ? undefined : stored / MAX_PAGE_SIZE / perSecond;
   return {
     /** A lower bound if only the client's quota is known; absent if neither is. */
     backfillSeconds,
@@ -238,7 +241,7 @@ function backfillOf(servers: Servers) {
       scales && `latency of ${measured.of} on ${name} during a back-fill: ${quantilesText(beside)}`,
       backfillSeconds === undefined
         ? "how long a back-fill takes is unknown: neither the servers' capacity nor a client's quota was measured"
-        : `a back-fill of ${show(365 * assumed.history)} days: ${show(stored)} screenings in pages of 1,000${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
+        : `a back-fill of ${show(365 * assumed.history)} days: ${show(stored)} screenings in ${LARGEST_PAGES}${scales ? `, each costing ${show(backfillWork)} such pages` : ''}, take ${scales ? '' : 'at least '}${seconds(backfillSeconds)}${clientQuota ? ` with one client's quota of ${show(clientQuota.perSecond)}/s` : ''}`,
     ),
   };
 }
@@ -287,7 +290,7 @@ function trafficOf({ assumed, load }: Servers) {
   const lever = (other: Partial<Assumptions>): number => demandOf({ ...assumed, ...other }).peak / load.peak;
   const levers: Readonly<Record<string, number>> = {
     [`polls every ${show(2 * poll)} s`]: lever({ poll: 2 * poll }),
-    ...(pageSize < 1000 ? { 'pages of 1,000': lever({ pageSize: 1000 }) } : {}),
+    ...(pageSize < MAX_PAGE_SIZE ? { [LARGEST_PAGES]: lever({ pageSize: MAX_PAGE_SIZE }) } : {}),
     'tokens that last a day': lever({ tokenLifetime: SECONDS_PER_DAY }),
   };
   const habits = Object.entries(levers).map(([name, share]) => `${name} ${percent(share)}`);

@@ -5,7 +5,7 @@ import { RATE_ALGORITHMS } from '../../reference-server/http/rate-limit.ts';
 import { SEARCH_DEFAULTS } from '../estimate/figures.ts';
 import type { ProbeLimits } from '../estimate/limiter-probe.ts';
 import { secondsOf } from '../k6/lib/window.ts';
-import { SLO as PRESET_SLO, TIMEOUT_SECONDS } from '../k6/lib/presets.ts';
+import { MAX_PAGE_SIZE, SLO as PRESET_SLO, TIMEOUT_SECONDS } from '../k6/lib/presets.ts';
 
 const numberWhere = (expected: string, accepts: (value: number) => boolean): ((text: string) => number) =>
   valueParser(`${expected} is expected.`, (text) => {
@@ -20,7 +20,7 @@ export const from0 = numberWhere('a number from 0', (value) => value >= 0);
 export const whole = wholeNumber(1, 999_999_999);
 export const share = numberWhere('a share above 0, at most 1,', (value) => value > 0 && value <= 1);
 /** A page size that the API allows (section 8). */
-export const pageSize = wholeNumber(1, 1000);
+export const pageSize = wholeNumber(1, MAX_PAGE_SIZE);
 /** `90`, `90s`, `5m` or `1h30m` in seconds. */
 export const duration = valueParser(
   'a duration such as 60s or 5m is expected.',

@@ -64,8 +64,6 @@ export interface LoadConfig {
   readonly metricsRead?: boolean;
 }
 
-export const MAX_PAGE_SIZE = 1000;
-
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
 

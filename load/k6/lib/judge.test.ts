@@ -2,9 +2,11 @@
 import { expect, test } from '@playwright/test';
 import { parse } from 'lossless-json';
 import { REQUIREMENTS } from '../../../engine/requirements.ts';
+import { MAX_PAGE_SIZE } from '../../../engine/client/page.ts';
 import { resolveTarget } from '../../../engine/target/target.ts';
 import { Judge } from '../../run/judging.ts';
 import { compareIds, instantKey, shortlyBefore } from './window.ts';
+import { MAX_PAGE_SIZE as IN_SCRIPTS } from './presets.ts';
 import { judgeLimited, judgePage, type PageAnswer, policyOf } from './judge.ts';
 
 const TENANT = '7d0c5a52-0000-4000-8000-000000000001';
@@ -152,3 +154,5 @@ test('instants shortly before a moment differ, and are at most a second earlier'
   expect(new Set(texts).size).toBe(1000);
   expect([texts[0], texts[999]]).toEqual(['2025-12-31T23:59:59.000000Z', '2025-12-31T23:59:59.999000Z']);
 });
+
+test('the largest page of the scripts is that of the engine', () => expect(IN_SCRIPTS).toBe(MAX_PAGE_SIZE));

@@ -1,5 +1,7 @@
 /** What the kit and the scripts assume without flags or `-e`; also in Node. */
 
+/** Of section 8. k6 cannot import the engine's, which a test compares with it. */
+export const MAX_PAGE_SIZE = 1000;
 export const SLO = { p99Ms: 500, errorRate: 0.001 };
 /** A run in which more requests than these fail is aborted. */
 export const ABORTED_BEYOND = 'rate<0.9';
