@@ -10,7 +10,7 @@ import {
   wholeNumber,
 } from '../../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../../engine/run/state/context.ts';
-import { CLASSES, REQUIREMENTS } from '../../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS, selectionWords } from '../../engine/requirements.ts';
 import type { RequirementClass, RequirementId } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { commandLine, commandName } from '../../engine/package.ts';
@@ -216,8 +216,9 @@ export function kitOptionsOf(options: Options): Partial<KitOptions> {
 }
 
 export function replayCommand(options: Options, seed: number): string {
+  const given = { ...options, only: options.only && selectionWords(options.only) };
   const words = marked('r').flatMap((flag) => {
-    const values = [flag.valueIn(options) ?? []].flat();
+    const values = [flag.valueIn(given) ?? []].flat();
     return values.length === 0 ? [] : [flag.long, shellWord(values.join(','))];
   });
   return [CALLED, ...words, '--seed', seed].join(' ');

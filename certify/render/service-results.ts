@@ -1,4 +1,5 @@
 /** Converts the report on a service to results. */
+import { selectionWords } from '../../engine/requirements.ts';
 import type { Report, RequirementResult, Diagnosis } from '../report/report.ts';
 import {
   commands,
@@ -7,7 +8,6 @@ import {
   mismatchLines,
   number,
   withoutEmpty,
-  sections,
   several,
   words,
 } from './results.ts';
@@ -140,16 +140,9 @@ export function classesText({ classes, declared = [] }: Pick<Report, 'classes' |
   );
 }
 
-/** What `--only` selected; a completely selected section is named by its number. */
-export function selectionText(report: Report): string | undefined {
-  const { selection } = report;
-  if (!selection) return undefined;
-  const whole = sections(report.requirements).filter(({ items }) =>
-    items.every(({ id }) => selection.includes(id)),
-  );
-  const covered = new Set<string>(whole.flatMap(({ items }) => items.map(({ id }) => id)));
-  return limitedTo([...whole.map(({ name }) => name), ...selection.filter((id) => !covered.has(id))]);
-}
+/** What `--only` selected. */
+export const selectionText = ({ selection }: Report): string | undefined =>
+  selection && limitedTo(selectionWords(selection));
 
 /** Changes since the baseline and states of known failures, one line each. */
 export function changesText({ changes, knownFailures = [] }: Report): readonly Entry[] {
