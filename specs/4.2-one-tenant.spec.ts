@@ -12,6 +12,7 @@ import { mapConcurrently } from '../engine/client/concurrency.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
 import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
+import { CONCURRENT_ROUNDS } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Walks one window for both tenants alternately, so that an answer cached for one tenant would show up for the other. */
@@ -106,8 +107,6 @@ test(
     await checkForeignItems(kit, second, 'secondTenant', 'primary');
   },
 );
-
-const CONCURRENT_ROUNDS = 3;
 
 /** Requests with the same query that are in flight together may share one answer. Exclusive, so that none is queued. */
 test(

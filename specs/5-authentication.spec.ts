@@ -16,6 +16,7 @@ import { isTrusted } from '../engine/checks/next.ts';
 import { sampleDataOf } from '../engine/run/walk/survey.ts';
 import { isHang, type Authorization } from '../engine/client/exchange.ts';
 import {
+  CONCURRENT_ROUNDS,
   UNKNOWN_TENANT,
   distinctRequests,
   inHalves,
@@ -31,7 +32,7 @@ const HEADERS = [
   ...['x-access-token', 'x-auth-token', 'x-authorization', 'x-api-key', 'x-jwt-assertion'],
   ...['token', 'x-token', 'x-jwt-token', 'access-token', 'authentication'],
 ];
-/** In which gateways pass on what they received or verified; another one may reject them with any 4xx. */
+/** Headers in which gateways pass on what they received or verified; a gateway may reject a request with one (any 4xx). */
 const OF_GATEWAYS = [
   ...['x-forwarded-authorization', 'x-original-authorization', 'x-auth-request-access-token'],
   ...['x-amzn-oidc-data', 'x-goog-iap-jwt-assertion', 'cf-access-jwt-assertion'],
@@ -61,6 +62,7 @@ const SWITCHES = [
 
 /** Servers limit the size of header fields, and of the request line even more: uWSGI reads 4 kB of both together. */
 const HEADER_OCTETS = 2_500;
+/** More than LONGEST_QUERY, because no header carries the token. */
 const QUERY_OCTETS = 1_600;
 
 /** Groups names into requests, as many per request as leave room for the token in each. */
@@ -91,8 +93,6 @@ test(
     kit.check('5-missing', next, refused(kit, UNAUTHENTICATED), 'next');
   },
 );
-
-const CONCURRENT_ROUNDS = 3;
 
 /**
  * A server may share one answer among concurrent requests for a URL before it verifies their tokens. Nothing else is

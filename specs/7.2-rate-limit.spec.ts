@@ -15,7 +15,7 @@ const IN_FLIGHT = { least: 8, most: 32, eachMs: 2 } as const;
 const SERIES = { count: 3, pauseMs: 2_000, spread: 3 } as const;
 /** A limiter rejects again immediately; a request that failed by chance succeeds on retry. */
 const REJECTIONS = { least: 2, most: 10 } as const;
-/** So many other refusals are not an accident. */
+/** This number of other refusals is no accident. */
 const OTHERS = 3;
 const LONGEST_HONEST_WAIT_MS = 65_000;
 

@@ -52,8 +52,8 @@ export async function certifyClient(client: Client, options: Options): Promise<C
   const clientSecret = randomBytes(24).toString('hex');
   const redactor = createRedactor([clientSecret]);
   // One port serves one situation at a time, and a user may take any time.
-  const patient = options.listen === undefined ? {} : { concurrency: 1, timeout: 0 };
-  const context = { ...options, ...patient, client, directory: directory.path, clientSecret, redactor };
+  const byHand = options.listen === undefined ? {} : { concurrency: 1, timeout: 0 };
+  const context = { ...options, ...byHand, client, directory: directory.path, clientSecret, redactor };
   const rows = new Map<string, Row>();
   const put = async (situation: Situation): Promise<void> =>
     void rows.set(situation.name, await play(situation, context));

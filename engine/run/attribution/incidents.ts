@@ -78,7 +78,7 @@ export function brokenConnectionsFinding(copies: readonly Exchange[]): NewFindin
 
 type Send = (request: RequestOut) => Promise<Exchange>;
 
-/** So many times the same number of concurrent requests must fail: no accident explains that. */
+/** How often as many concurrent requests must fail again: no accident explains that. */
 const VOLLEYS = 2;
 
 /** Sends copies of the request, as many as were in flight when it failed. */

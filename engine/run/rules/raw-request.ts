@@ -198,6 +198,9 @@ export function tokenRequestOf(kit: Kit, body: string): RequestOut {
   return { ...request, body, offPath: true };
 }
 
+/** How often requests for one URL are sent together, since a server may share one answer among them now and then. */
+export const CONCURRENT_ROUNDS = 3;
+
 /**
  * Valid requests with distinct URLs, so that no cache answers them instead of the target. Each selects a screening, if
  * there is one, because an empty page may hide a failure.
