@@ -77,7 +77,7 @@ export function interruption(): { readonly signal: AbortSignal; status(): number
 export async function runCommand(name: string, main: () => Promise<number>): Promise<never> {
   // The reader of the pipe may have ended; the report is still written.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-  const status = await main().catch((error: unknown) => {
+  const failed = (error: unknown): number => {
     if (error instanceof UsageError) {
       console.error(`${name}: ${error.message}`);
       return EXIT.usage;
@@ -85,7 +85,10 @@ export async function runCommand(name: string, main: () => Promise<number>): Pro
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     console.error(`${name}: the kit itself failed: ${text}`);
     return EXIT.kit;
-  });
+  };
+  // Node would exit with 1, which blames the target.
+  process.on('uncaughtException', (error) => process.exit(failed(error)));
+  const status = await main().catch(failed);
   // Do not wait for open handles: of a target, of standard input, of a container engine that does not answer.
   process.exit(status);
 }

@@ -38,6 +38,17 @@ for (const [row, [signal, status]] of STATUSES.entries()) {
   });
 }
 
+test('an exception that nothing catches is a failure of the kit, and not of the target', () => {
+  const program = `
+    import { runCommand } from './engine/command-line.ts';
+    runCommand('certify', () => new Promise(() => setTimeout(() => { throw new Error('odd'); })));
+  `;
+  const flags = ['--import', 'tsx', '--input-type=module', '-e', program];
+  const { status, stderr } = spawnSync(process.execPath, flags, { cwd: ROOT, encoding: 'utf8' });
+  expect(stderr).toContain('certify: the kit itself failed: Error: odd');
+  expect(status).toBe(4);
+});
+
 test('every npm script passes the id of npm and replaces the shell by its command', () => {
   const scripts = JSON.parse(execFileSync('npm', ['pkg', 'get', 'scripts'], { cwd: ROOT, encoding: 'utf8' }));
   for (const [name, script] of Object.entries<string>(scripts).filter(([, one]) => one.includes('tsx ')))

@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget } from '../../engine/target/target.ts';
-import { SPELL } from '../../reference-server/non-implementations/bodies.ts';
+import { MANY_ITEMS, SPELL } from '../../reference-server/non-implementations/bodies.ts';
 import {
   alwaysEmpty,
   NON_IMPLEMENTATIONS,
@@ -37,7 +37,10 @@ function neverGreen(report: Report): void {
 const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
 
 /** Requirements whose checks read everything that a server returns. */
-const READING = selectIds(['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once', '7.2']);
+const READING = selectIds([
+  ...['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once'],
+  ...['7.1-invalid_request-missing', '7.2'],
+]);
 
 async function read({ origin }: Address): Promise<Report> {
   const target = await resolveTarget({ baseUrl: origin, authUrl: origin, clients: { primary: credentials } });
@@ -51,6 +54,9 @@ async function read({ origin }: Address): Promise<Report> {
   });
 }
 
+/** What undici says of a request that it does not send: the target never saw it. */
+const NOT_SENT = /invalid authorization header|invalid request path/;
+
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
 
 for (const { name, start } of NON_IMPLEMENTATIONS)
@@ -59,6 +65,8 @@ for (const { name, start } of NON_IMPLEMENTATIONS)
     const report = await read(server);
     neverGreen(report);
     expect(server.leaked?.() ?? []).toEqual([]);
+    expect(JSON.stringify(report)).not.toMatch(NOT_SENT);
+    if (name === MANY_ITEMS) expect(resultOf(report, '2.4-items').status).toBe('fail');
     // html.process.test.ts shows in a browser that hostile text is not executed.
     const { badge: _, ...texts } = renderingsOf(resultsOf(report));
     for (const text of Object.values(texts)) expect(CONTROL.exec(text)).toBeNull();

@@ -15,7 +15,10 @@ export class UnreadAnswers {
 
   constructor(private readonly timeoutMs: number) {}
 
-  /** Notes an answer; true if the run is to end. `canTryAnother`: another request shows first whether the target is gone. */
+  /**
+   * Notes an answer; true if the run is to end. `canTryAnother`: another request shows first whether the target is gone.
+   * A page with too many items is a finding, which needs its confirmation.
+   */
   isEnough(exchange: Exchange, canTryAnother: boolean): boolean {
     const { startedAtMs, durationMs } = exchange;
     if (!isUnread(exchange)) this.inARow = 0;
@@ -24,7 +27,8 @@ export class UnreadAnswers {
     this.untilMs = startedAtMs + durationMs;
     this.total++;
     this.inARow++;
-    const waits = isTimeout(exchange) && canTryAnother;
+    const isFinding = exchange.transportError?.kind === 'too-many-items';
+    const waits = isFinding || (isTimeout(exchange) && canTryAnother);
     return this.total >= (this.someHang ? MOST_HANGS : MOST) || (this.inARow >= MOST_IN_A_ROW && !waits);
   }
 
