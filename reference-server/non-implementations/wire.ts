@@ -94,6 +94,7 @@ export const WIRE: readonly NonImplementation[] = [
     'chunks of no length': `Transfer-Encoding: chunked\r\n\r\nxyz\r\n${BODY}\r\n0\r\n\r\n`,
     'another coding than Content-Encoding says': `Content-Encoding: gzip\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
   }).map(([name, rest]) => raw(name, (socket) => socket.end(`${OK}${rest}`))),
+  raw('the status 000', (socket) => socket.end('HTTP/1.1 000 None\r\nContent-Length: 0\r\n\r\n')),
   slower(),
   {
     name: 'TLS with an unknown certificate',
