@@ -1,11 +1,12 @@
 /** Problems on the way to a target leave a run incomplete with one line that names the remedy; no requirement fails. */
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@playwright/test';
 import { fakeClock } from '../../engine/testing.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
-import { EXPIRED, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { EXPIRED, KEY, secured, SELF_SIGNED } from '../../reference-server/http/certificates.ts';
 import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
 import type { ReferenceServer } from '../../reference-server/run/start.ts';
@@ -68,6 +69,23 @@ test('reports an https URL of a server without TLS', async ({ server }) => {
   const url = server.baseUrl.replace('http:', 'https:');
   const report = await certified({ ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url });
   leavesItIncomplete(report, /could be established \(wrong version number\); check that .* https URL/);
+});
+
+test('reports a server that demands a client certificate', async ({ server }) => {
+  const demanding = { requestCert: true, rejectUnauthorized: true, maxVersion: 'TLSv1.2' } as const;
+  await using tls = await listenOn(createTlsServer({ key: KEY, cert: SELF_SIGNED, ...demanding }));
+  const url = tls.origin.replace('http://127.0.0.1', 'https://localhost');
+  const target = { ...(await targetFor(server, 'bare')), baseUrl: url, authUrl: url, ca: SELF_SIGNED };
+  leavesItIncomplete(await certified(target), /\(.*alert handshake failure\); it may demand a client cert/);
+});
+
+test('reports an http URL of a server with TLS', async ({ server }) => {
+  await using tls = await listenOn(createTlsServer({ key: KEY, cert: SELF_SIGNED }));
+  const target = { ...(await targetFor(server, 'bare')), baseUrl: tls.origin, authUrl: tls.origin };
+  leavesItIncomplete(
+    await certified(target),
+    /every connection to .* breaks .*; check the scheme and the port/,
+  );
 });
 
 for (const [member, status] of [

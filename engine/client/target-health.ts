@@ -250,7 +250,9 @@ export class TargetHealth {
     const { origin } = new URL(request.url);
     if (transportError?.kind === 'refused')
       this.giveUp(`no connection to ${origin} (${transportError.message})`);
-    if (transportError) this.giveUp(`every connection to ${origin} breaks (${transportError.message})`);
+    const remedy = this.served.size === 0 ? '; check the scheme and the port of its URL' : '';
+    if (transportError)
+      this.giveUp(`every connection to ${origin} breaks (${transportError.message})${remedy}`);
     const isDown = isGatewayStatus(status) || (known && ++this.vainRecoveries >= VAIN_IN_A_ROW);
     if (isDown) this.giveUp(`${origin} answers ${status} to everything`);
     return false;
