@@ -38,7 +38,7 @@ function apply(text: string, { kind, at, letter }: Edit): string {
 const isTolerated = (text: string): boolean =>
   /[+-](1[89]|2\d):\d{2}$/.test(text) ||
   /-00:00$/.test(text) ||
-  /^0000/.test(text) ||
+  /^(0000|\d{5})/.test(text) ||
   /:60(\.\d+)?(Z|[+-])/.test(text) ||
   /^\d{4}-\d\d-\d\d[^\dT]/.test(text);
 
