@@ -28,8 +28,7 @@ interface HealthOptions extends GuardOptions {
 type Channel = RequestOut['channel'];
 
 /** Exponential backoff: 0.2, 0.4 … 6.4 s. */
-const BACKOFF_MS = 200;
-const BACKOFFS = 6;
+const [BACKOFF_MS, BACKOFFS] = [200, 6];
 /** Backoffs before anything was served: a server that refuses connections may still be starting; a 500 is an answer. */
 const BACKOFFS_UNKNOWN = { broken: 4, failed: 1 };
 /** How long after an accident other requests may meet it as well. */
@@ -43,8 +42,8 @@ const LONGEST_GUESS_MS = 65_000;
 const MOST_THROTTLES = 40;
 /** Requests in a row that got 429 or 500 until their waits were used up; for 429 one is enough if nothing was served before. */
 const VAIN_IN_A_ROW = 2;
-/** A locked client is probed after 0.5, 1, 2 … 16 s. */
-const LOCKOUT_PROBES = 6;
+/** A locked client is probed after 0.5, 1, 2 … 16 s; after four such waits in a row in vain, it is not waited for. */
+const [LOCKOUT_PROBES, VAIN_LOCKOUTS] = [6, 4];
 const MOST_LOCKOUTS = 2;
 /** Statuses with which a client is refused that is locked out. */
 const LOCKED = [400, 401, 403, 423];
@@ -76,6 +75,7 @@ export class TargetHealth {
   private readonly rejectedSinceMs = new Map<Channel, number>();
   private readonly recoveries = new Map<Channel, Promise<boolean>>();
   private vainRecoveries = 0;
+  private vainLockouts = 0;
   private throttledUntilMs = 0;
   private unsteadyUntilMs = -Infinity;
   /** False once a request failed through all retries although others were served. */
@@ -359,11 +359,14 @@ export class TargetHealth {
     for (let probes = 0; probes < LOCKOUT_PROBES; probes++) {
       // A lockout lasts: a request that is served immediately was refused for another reason.
       if (readToken(await this.options.probe(valid))) {
+        this.vainLockouts = 0;
         if (guessed && isRight && probes === 0) this.refusedOnce = refused;
         return guessed || probes > 0 || status !== 401;
       }
+      if (this.vainLockouts >= VAIN_LOCKOUTS) break;
       await this.pause(500 * 2 ** probes);
     }
+    this.vainLockouts++;
     const after = guessed ? ` after ${this.wrongSecrets} wrong secrets` : ', which earned a token before';
     throw new TargetLocked(`right credentials are answered ${status}${after}: ${SHORTEN}`);
   }
