@@ -168,8 +168,14 @@ const LIMITERS: Readonly<
 for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
   test(`rate-limit: ${title}`, FULL, async ({ k6 }) => {
     await using server = await startSimulatedServer(settings);
-    const session = await openSession(k6, server.target, options, rateLimit);
-    holds(await rateLimit.run(session), session);
+    const measure = async () => {
+      const session = await openSession(k6, server.target, options, rateLimit);
+      return [await rateLimit.run(session), session] as const;
+    };
+    const measured = await measure();
+    // On a busy machine a window may end while both clients are asked, which is no answer.
+    const isOpen = measured[0].limiter?.scope === 'cannot-tell';
+    holds(...(isOpen ? await measure() : measured));
   });
 
 test("trusts only the target file's certificates besides the system's", byTurns('certificates'), async () => {
