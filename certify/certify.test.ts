@@ -2,7 +2,7 @@
 import { expect } from '@playwright/test';
 import { faultNamed } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/testing.ts';
-import { concurrentLanes, selectIds } from './certify.ts';
+import { concurrentLanes } from './certify.ts';
 import { showProgress } from './command/progress.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { Kit } from '../engine/run/kit.ts';
@@ -34,6 +34,7 @@ import { probing } from '../reference-server/faults/fault.ts';
 import { outage } from '../reference-server/faults/outage.ts';
 import { cache } from '../reference-server/variants/health.ts';
 import { arrivingEvery, withoutRecords } from '../reference-server/variants/live.ts';
+import { selectIds } from '../engine/requirements.ts';
 
 test.describe('a budget', () => {
   for (const [row, [budget, least, verdict]] of (

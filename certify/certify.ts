@@ -9,7 +9,7 @@ import { inOrder, type Check, runsEarly } from '../engine/run/check.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import { pagesOfEverySize } from '../engine/run/walk/standard-walks.ts';
 import { preconditionsOf, runCheck } from '../engine/run/schedule/run-check.ts';
-import { REQUIREMENTS, type RequirementId } from '../engine/requirements.ts';
+import type { RequirementId } from '../engine/requirements.ts';
 import type { Target } from '../engine/target/target.ts';
 import { PROPERTIES } from '../properties/all.ts';
 import { SPECS } from '../specs/all.ts';
@@ -56,13 +56,6 @@ const ALL_CHECKS: readonly Check[] = [
   ...SPECS.slice(afterWalks),
   ...PROPERTIES.filter(isOfTokens),
 ];
-
-/** The ids selected by words such as `4.2` (a section) or `5-missing`; empty if nothing matches. */
-export function selectIds(words: readonly string[]): RequirementId[] {
-  return REQUIREMENTS.filter(({ id, section }) =>
-    words.some((word) => word === id || word === section || section.startsWith(`${word}.`)),
-  ).map(({ id }) => id);
-}
 
 export const kitOptions = ({
   seed = randomSeed(),

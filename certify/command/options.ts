@@ -10,11 +10,11 @@ import {
   wholeNumber,
 } from '../../engine/command-line.ts';
 import { DEFAULTS, type KitOptions } from '../../engine/run/state/context.ts';
-import { CLASSES, REQUIREMENTS, selectionWords } from '../../engine/requirements.ts';
+import { CLASSES, REQUIREMENTS, selectionWords, selectIds } from '../../engine/requirements.ts';
 import type { RequirementClass, RequirementId } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { commandLine, commandName } from '../../engine/package.ts';
-import { CONCURRENCY, DEFAULT_DEADLINE_MS, selectIds } from '../certify.ts';
+import { CONCURRENCY, DEFAULT_DEADLINE_MS } from '../certify.ts';
 import { shellWord } from '../../engine/run/evidence/evidence.ts';
 import { UsageError } from '../../engine/errors.ts';
 

@@ -8,13 +8,14 @@ import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { answers, both, nextOf, pages, withoutLink } from '../../reference-server/run/alter.ts';
 import { test } from '../../reference-server/testing.ts';
 import { startServer } from '../../reference-server/run/start.ts';
-import { certify, selectIds } from '../certify.ts';
+import { certify } from '../certify.ts';
 import { resultsOf } from '../render/service-results.ts';
 import { pastable } from '../render/results.ts';
 import { renderingsOf } from '../render/sample.testing.ts';
 import { faultNamed } from '../../reference-server/faults/all.ts';
 import { certifyFault, resultOf, targetFor } from './faults.ts';
 import { SPECS } from '../../specs/all.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 const run = promisify(execFile);
 

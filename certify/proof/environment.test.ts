@@ -10,7 +10,7 @@ import { EXPIRED, KEY, secured, SELF_SIGNED } from '../../reference-server/http/
 import { listen } from '../../reference-server/http/http.ts';
 import { test } from '../../reference-server/testing.ts';
 import type { ReferenceServer } from '../../reference-server/run/start.ts';
-import { certify, selectIds } from '../certify.ts';
+import { certify } from '../certify.ts';
 import { certifyServer, failedOf, obstaclesOf, resultOf, targetFor } from './faults.ts';
 import type { Report } from '../report/report.ts';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
@@ -29,6 +29,7 @@ import { authorized, headerOf, tokenOf } from '../../reference-server/faults/bea
 import { anySecret, refusing } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 const overTls = (server: ReferenceServer, host: string, cert: string) =>
   secured({ port: portOf(server), stop: async () => {} }, host, 0, cert);

@@ -1,7 +1,7 @@
 /** Certifies a server with a fault, or a variant, and checks the verdict. */
-import { certify, selectIds, type CertifyOptions } from '../certify.ts';
+import { certify, type CertifyOptions } from '../certify.ts';
 import type { Report, RequirementResult } from '../report/report.ts';
-import { requirement, type RequirementId } from '../../engine/requirements.ts';
+import { requirement, type RequirementId, selectIds } from '../../engine/requirements.ts';
 import { WENT_WRONG } from '../../engine/errors.ts';
 import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';

@@ -5,7 +5,7 @@ import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { freePort } from '../../reference-server/store/postgres-embedded.ts';
 import { startServer } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
-import { certify, selectIds, type CertifyOptions } from '../certify.ts';
+import { certify, type CertifyOptions } from '../certify.ts';
 import type { Report } from '../report/report.ts';
 import { targetFor, type Mode, LIMIT_MS, obstaclesOf, resultOf } from './faults.ts';
 import { spawn } from 'node:child_process';
@@ -14,6 +14,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { selectIds } from '../../engine/requirements.ts';
 
 type Name = keyof typeof PROGRAMS;
 

@@ -14,10 +14,11 @@ import { certifyServer, resultOf, type Mode } from './faults.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
-import { certify, selectIds } from '../certify.ts';
+import { certify } from '../certify.ts';
 import { resultsOf } from '../render/service-results.ts';
 import { renderingsOf } from '../render/sample.testing.ts';
 import type { Report } from '../report/report.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 /** No non-implementation may cost the requests of a whole run. */
 const MOST_REQUESTS = 2_400;

@@ -11,7 +11,7 @@ import { createRedactor, REDACTED } from '../../engine/run/evidence/redact.ts';
 import { secretsOf } from '../../engine/target/target.ts';
 import { makeKeys } from '../report/certificate.ts';
 import { redactReport } from '../report/report.ts';
-import { certify, selectIds } from '../certify.ts';
+import { certify } from '../certify.ts';
 import { entryOf, harText } from '../command/har.ts';
 import { keep } from '../render/history.ts';
 import { showProgress } from '../command/progress.ts';
@@ -20,6 +20,7 @@ import { terminal } from '../render/terminal.ts';
 import { writeAtomically } from '../../engine/files.ts';
 import { writeReport } from '../render/write.ts';
 import { hostileReport, sampleReport } from '../render/sample.testing.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 /** Repeats the whole request in every error answer, as a debugging page does. */
 const echo = answers((answer, request) => {

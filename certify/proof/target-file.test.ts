@@ -20,11 +20,12 @@ import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import type { ReferenceTarget } from '../../reference-server/run/target.ts';
 import { arrivingEvery, arrivingFarAway, LIVE } from '../../reference-server/variants/live.ts';
-import { certify, selectIds } from '../certify.ts';
+import { certify } from '../certify.ts';
 import { certifyServer, failedOf, resultOf } from './faults.ts';
 import type { RequirementId } from '../../engine/requirements.ts';
 import { SPECS } from '../../specs/all.ts';
 import type { Report } from '../report/report.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 type Supply = (whole: ReferenceTarget) => object;
 

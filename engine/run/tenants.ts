@@ -28,7 +28,7 @@ export async function oracleOf(run: RunContext, client: ClientName): Promise<Ora
   if (existing) return existing;
   const supplied = { primary: target.dataset, secondTenant: target.secondDataset }[client as string];
   const unusable = supplied && whyUnusable(supplied, client, tenantId);
-  // What needs no dataset is tested without it.
+  // The other requirements are tested without a dataset.
   if (unusable !== undefined) run.ledger.supplyUnusable(['4.2-window'], unusable);
   const dataset = unusable === undefined ? supplied : undefined;
   const window = client === 'primary' ? target.window : undefined;

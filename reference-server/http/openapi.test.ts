@@ -4,11 +4,11 @@ import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import { screeningsUrl } from '../../engine/client/page.ts';
-import { selectIds } from '../../certify/certify.ts';
 import { certifyServer } from '../../certify/proof/faults.ts';
 import { StoreUnavailable, TooManyGuesses } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { goodForm, mintToken, type Received, requestToken, send, test } from '../testing.ts';
+import { selectIds } from '../../engine/requirements.ts';
 
 interface Response {
   readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: object }>>;

@@ -148,7 +148,7 @@ Spring: ResponseEntity.badRequest().contentType(APPLICATION_JSON).body(error)`,
     when: /^wanted: (?![^]*^not each time$)[^]*^(answered 5(?!03)|got: a broken connection)/m,
   },
   'valid requests fail now and then': {
-    why: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk. One bad instance behind the balancer, a pool that is too small or its timeouts, keep-alive times shorter than the balancer’s.',
+    why: 'One answer in many is 5xx, breaks off, or lacks something: a client meets it in every longer walk. One bad instance of several, a pool that is too small or its timeouts, keep-alive times shorter than the balancer’s.',
     fix: 'Compare instances; let the server’s idle timeout be longer than the balancer’s; finish requests before a shutdown.',
     right: `node: server.keepAliveTimeout = 65_000 (balancer: 60 s) · remove an instance from the balancer before it stops`,
     breaks: '7.2-no-unprovoked-5xx 4.1-success 4.2-success',

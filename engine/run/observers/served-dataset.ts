@@ -184,7 +184,7 @@ async function coarserThan(
   };
 }
 
-/** Why a dataset cannot be the one of the client's tenant; a second tenant may have no screenings. */
+/** Why a dataset cannot be the one of the client's tenant, in lower case; a second tenant may have no screenings. */
 export function whyUnusable(
   dataset: readonly Screening[],
   client: ClientName,
