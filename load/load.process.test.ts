@@ -182,6 +182,7 @@ async function untilDecided<Found>(
 
 for (const [title, [settings, options, holds]] of Object.entries(LIMITERS))
   test(`rate-limit: ${title}`, FULL, async ({ k6 }) => {
+    test.slow();
     await using server = await startSimulatedServer(settings);
     const measure = async () => {
       const session = await openSession(k6, server.target, options, rateLimit);
