@@ -3,7 +3,7 @@
  * and credentials; of the neighbouring requirements no other one fails, and the first cause is the fault's own
  * requirement. Per seed, one theme runs over sockets and PostgreSQL, the others in process; and each fault runs with
  * its neighbours in one mode, and without them in the other. Of the two, the quick tier has the run without them, and
- * for one fault in thirty-two the run with them.
+ * for one fault in sixty-four the run with them.
  */
 import { expect } from '@playwright/test';
 import { THEMES } from '../../reference-server/faults/all.ts';
@@ -90,8 +90,8 @@ for (const [theme, faults] of Object.entries(THEMES)) {
           if (cause && !ANOTHER_ROOT.includes(name)) expect(own).toContain(cause.root);
           if (name in KINDS) expect(cause?.behavesLike[0]?.name).toBe(KINDS[name]);
         };
-        // The turn selects the mode with the neighbours, and one fault in thirty-two whose run with them is in the quick tier.
-        const turn = turnOf(name, 32 * modes.length);
+        // The turn selects the mode with the neighbours, and one fault in sixty-four whose run with them is in the quick tier.
+        const turn = turnOf(name, 64 * modes.length);
         const isTurn = turn % modes.length === at;
         const isQuick = turn < modes.length;
         const wide = {
