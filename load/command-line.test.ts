@@ -20,6 +20,7 @@ for (const [line, words] of [
   ['soak --chaos --kubernetes x --target t.json', /--chaos' cannot be used with option '--kubernetes/],
   ['tenants --backfills 0.5', /--backfills.*expected 0 to/],
   ['plan --spare 0.5', /--spare.*expected 0 to/],
+  ['plan --retries 1', /--retries.*a share from 0, below 1/],
   ['capacity --start-rate 50 --max-rate 10', /--start-rate 50 exceeds --max-rate 10/],
   ['plan --from x', /required option '--tenants <n>' not specified/],
   ['merge nowhere.json', /nowhere.json: cannot be read/],

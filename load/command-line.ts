@@ -4,13 +4,13 @@ import { parseCommand } from '../engine/command-line.ts';
 import { UsageError } from '../engine/errors.ts';
 import { unlessAborted } from '../engine/clock.ts';
 import { mergeCommand } from './commands/merge.ts';
-import { planCommand, type PlanFlags } from './commands/plan.ts';
+import { planCommand, type PlanFlags, planOptions } from './commands/plan.ts';
 import { scenarioCommand } from './commands/scenario.ts';
 import { writeScripts } from './commands/write.ts';
 import { EXIT } from './result.ts';
 import { ensureK6 } from './run/find-k6.ts';
 import { type ScenarioName, SCENARIOS } from './scenarios/all.ts';
-import { above0, count, duration, from0, optionsOf, pageSize, share, whole } from './run/flags.ts';
+import { optionsOf, whole } from './run/flags.ts';
 import type { ScenarioFlags } from './run/flags.ts';
 
 interface Io {
@@ -53,32 +53,11 @@ function programOf({ tell, signal }: Io, start: (command: Promise<number | void>
     );
   }
 
-  program
+  const planning = program
     .command('plan')
     .description('plans requests, utilisation, waiting times, replicas and cost for a number of tenants')
-    .requiredOption('--from <file>', 'a load-tenants.json or a load-capacity.json')
-    .requiredOption('--tenants <n>', 'number of polling tenants', whole)
-    .requiredOption('--poll <time>', 'interval between polls, such as 60s', duration)
-    .requiredOption('--screenings-per-day <n>', 'screenings of a tenant per day', above0)
-    .option('--poll-spread <time>', 'part of each interval in which polls arrive; default all', duration)
-    .option('--page-size <n>', 'items per page', pageSize, 100)
-    .option('--token-lifetime <time>', 'lifetime of access tokens', duration, 3600)
-    .option('--token-from <file>', 'a load-token.json with the cost of a token call; default that of a page')
-    .option('--poll-from <file>', 'a load-poll.json with the cost of a poll, for a load-capacity.json')
-    .option('--history <years>', 'years of stored screenings, which a back-fill reads', above0, 5)
-    .option('--item-bytes <n>', 'bytes of a screening in a page', above0, 250)
-    .option('--row-bytes <n>', 'bytes of a screening in the database, with its indexes', above0, 300)
-    .option('--measured-replicas <n>', 'replicas in the capacity measurement', whole, 1)
-    .option('--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7)
-    .option('--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1)
-    .option('--retries <share>', 'share of requests that are repeated', from0, 0.01)
-    .option('--spare <n>', 'number of replicas that may fail', count, 1)
-    .option('--outage <time>', 'duration of an outage to catch up with', duration, 3600)
-    .option('--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0)
-    .option('--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0)
-    .option('--html <file>', 'HTML page with plots', 'reports/load-plan.html')
-    .option('--json', 'print JSON')
     .action((flags: PlanFlags) => start(planCommand(flags)));
+  for (const option of planOptions()) planning.addOption(option);
 
   program
     .command('merge')

@@ -1,6 +1,7 @@
 /** `npm run load -- merge FILES`: merges the results of parallel runners. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { UsageError } from '../../engine/errors.ts';
+import { prepareFile } from '../../engine/files.ts';
 import { largest, percent, sum } from '../estimate/numbers.ts';
 import { meetsSlo } from '../estimate/step.ts';
 import { ABORTED_BEYOND } from '../k6/lib/presets.ts';
@@ -37,6 +38,7 @@ async function readPart(file: string): Promise<Part & { findings: readonly Count
 /** Prints the merged result; exit status as for a scenario. Throws a UsageError for mixed or duplicate parts. */
 export async function mergeCommand(files: readonly string[], output?: string): Promise<number> {
   const parts = await Promise.all(files.map(readPart));
+  if (output) await prepareFile(output, '--output');
   const merged = mergeParts(parts);
   const findings = gatherFindings(parts.flatMap((part) => part.findings));
   // Findings that were counted but not printed count as well.

@@ -1,31 +1,44 @@
 /** `npm run load -- plan`: requests, utilisation, waiting times, replicas and cost from a measured capacity. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
 import { extremesOf, type Found } from '../estimate/figures.ts';
 import { bisect, linesOf, percent } from '../estimate/numbers.ts';
 import { LATE_SHARE } from '../estimate/step.ts';
 import { MAX_PAGE_SIZE } from '../k6/lib/presets.ts';
-import type { Assumptions } from '../plan/demand.ts';
+import type { Option } from 'commander';
+import { ASSUMED, show } from '../plan/demand.ts';
 import { type Measured, plan } from '../plan/plan.ts';
 import { meanPages } from '../plan/simulate.ts';
 import { type CapacityFigure, EXIT, failedShare, type LoadResult, type TenantsFigure } from '../result.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { prepareFile } from '../../engine/files.ts';
 import { markup } from '../../certify/render/markup.ts';
 import { loadPage } from '../report/write.ts';
+import { above0, duration, type Flag, optionOf, text, type Values, whole } from '../run/flags.ts';
 import { plot } from '../report/plot.ts';
 
-export interface PlanFlags extends Omit<
-  Assumptions,
-  'tokenPrice' | 'emptyPrice' | 'itemPrice' | 'pollSpread'
-> {
-  readonly from: string;
-  readonly tokenFrom?: string;
-  readonly pollFrom?: string;
-  readonly pollSpread?: number;
-  readonly measuredReplicas: number;
-  readonly html: string;
-  readonly json?: boolean;
-}
+/** Flags of `plan` in addition to the assumptions. */
+const RESULT: Flag = ['--from <file>', 'a load-tenants.json or a load-capacity.json', text];
+const WITH_DEFAULT = {
+  measuredReplicas: ['--measured-replicas <n>', 'replicas in the capacity measurement', whole, 1],
+  html: ['--html <file>', 'HTML page with plots', text, 'reports/load-plan.html'],
+} as const;
+const WITHOUT_DEFAULT = {
+  pollSpread: ['--poll-spread <time>', 'part of each interval in which polls arrive; default all', duration],
+  tokenFrom: ['--token-from <file>', 'a load-token.json: the cost of a token call; default a page', text],
+  pollFrom: ['--poll-from <file>', 'a load-poll.json: the cost of a poll, for a load-capacity.json', text],
+  costPerReplica: ['--cost-per-replica <n>', 'cost of a replica per month, in any currency', above0],
+  json: ['--json', 'print JSON', Boolean],
+} as const;
+
+export type PlanFlags = Values<typeof ASSUMED & typeof WITH_DEFAULT> &
+  Partial<Values<typeof WITHOUT_DEFAULT>> & { readonly from: string };
+
+export const planOptions = (): Option[] => [
+  ...[RESULT, ...Object.values<Flag>(ASSUMED)].map((flag) =>
+    optionOf(flag).makeOptionMandatory(flag.length < 4),
+  ),
+  ...Object.values<Flag>({ ...WITH_DEFAULT, ...WITHOUT_DEFAULT }).map(optionOf),
+];
 
 /**
  * Prints the plan and writes its page. Returns 0 if the measured replicas carry the load, 1 if not, 3 if that was not
@@ -50,30 +63,27 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
     throw new UsageError(
       '--poll-from is for a load-capacity.json: a load-tenants.json has the cost of polls',
     );
-  if (flags.retries >= 1) throw new UsageError('--retries must be below 1');
-  const measured = result.tenants
-    ? measuredByTenants(result, result.tenants, flags.measuredReplicas)
-    : measuredBy(result, result.capacity!, flags.measuredReplicas);
+  await prepareFile(flags.html, '--html');
+  const { tenants, capacity, pageSize } = result;
+  const measured = tenants ? measuredByTenants(tenants) : measuredBy(capacity!);
+  const pageMs = tenants ? tenants.alone.pollMs / tenants.alone.pagesPerPoll : extremesOf(capacity!).quietMs;
   const pollMs = flags.pollFrom === undefined ? undefined : await medianOf(flags.pollFrom, 'poll');
-  const alone = result.tenants?.alone;
-  const pageMs = alone ? alone.pollMs / alone.pagesPerPoll : extremesOf(result.capacity!).quietMs;
-  const tokenPrice =
-    flags.tokenFrom === undefined ? 1 : (await medianOf(flags.tokenFrom, 'token')) / (pollMs ?? pageMs);
+  const tokenMs = flags.tokenFrom === undefined ? undefined : await medianOf(flags.tokenFrom, 'token');
+  const tokenPrice = tokenMs === undefined ? 1 : tokenMs / (pollMs ?? pageMs);
   // Polls find few screenings and cost less than full pages, so a server carries more of them; a quota counts requests.
   const cheaper = pollMs === undefined || measured.server !== 'capacity' ? 1 : pageMs / pollMs;
-  const prices = alone
-    ? pricesBy(alone, measured.backfillWork, result.pageSize)
-    : { emptyPrice: 1, itemPrice: Math.max(0, cheaper - 1) / result.pageSize };
+  const prices = tenants
+    ? pricesBy(tenants.alone, measured.backfillWork, pageSize)
+    : { emptyPrice: 1, itemPrice: Math.max(0, cheaper - 1) / pageSize };
   const planned = plan(
     {
-      ...measured,
+      ...{ ...measured, pageSize, replicas: flags.measuredReplicas },
       perSecond: measured.perSecond * cheaper,
       saturation: measured.saturation * cheaper,
-      backfillWork: pollMs ? ((MAX_PAGE_SIZE / measured.pageSize) * pageMs) / pollMs : measured.backfillWork,
+      backfillWork: pollMs ? ((MAX_PAGE_SIZE / pageSize) * pageMs) / pollMs : measured.backfillWork,
     },
     { ...flags, tokenPrice, ...prices, pollSpread },
   );
-  const { tenants, capacity } = result;
   const figures = tenants
     ? { 'number of tenants': tenants.alone, 'number of tenants during back-fills': tenants.beside }
     : { 'capacity for one client': capacity, 'capacity for all clients': capacity?.perServer };
@@ -92,7 +102,6 @@ export async function planCommand(flags: PlanFlags): Promise<number> {
   const lines = [...planned.steps, `the first limit: ${planned.limitedFirstBy}`];
   lines.push(...warnings.map((warning) => `warning: ${warning}`));
   console.log(flags.json ? JSON.stringify({ ...planned, warnings }, null, 2) : lines.join('\n'));
-  await mkdir(dirname(flags.html), { recursive: true });
   await writeFile(flags.html, planHtml({ ...planned, warnings }, result));
   if (!flags.json) console.log(`  ${flags.html}`);
   if (planned.carried === undefined || unreliable.length > 0) return EXIT.void;
@@ -117,54 +126,44 @@ export const objections = (
 /** With a shared quota two clients together get as much as one; with separate quotas they get twice as much. */
 const SHARED = 1.3;
 
-export function measuredBy(result: LoadResult, figure: CapacityFigure, replicas: number): Measured {
+type Capacity = Omit<Measured, 'pageSize' | 'replicas'>;
+
+export function measuredBy(figure: CapacityFigure): Capacity {
   const all = figure.perServer ?? figure;
-  const isShared = all !== figure && all.requestsPerSecond < SHARED * figure.requestsPerSecond;
-  const server =
-    all.limitedBy === 'saturation'
-      ? 'capacity'
-      : all.limitedBy === 'quota' && isShared
-        ? 'quota'
-        : 'at-least';
+  const { limitedBy, requestsPerSecond } = all;
+  const isShared = all !== figure && requestsPerSecond < SHARED * figure.requestsPerSecond;
+  const ofQuota = limitedBy === 'quota' && isShared ? 'quota' : 'at-least';
+  const server = limitedBy === 'saturation' ? 'capacity' : ofQuota;
   const { quietMs, saturatedAt } = extremesOf(all);
-  const saturation = Math.max(all.requestsPerSecond, saturatedAt);
+  const saturation = Math.max(requestsPerSecond, saturatedAt);
   return {
+    ...{ limitedBy, server, saturation, workers: workersOf(saturation, quietMs || 0) },
     perSecond: all.interval[0],
-    limitedBy: all.limitedBy,
-    server,
-    saturation,
-    workers: Math.max(1, Math.round((saturation * (quietMs || 0)) / 1000)),
     clientQuota:
       figure.quota && server !== 'quota' ? { ...figure.quota, perSecond: figure.interval[0] } : undefined,
-    pageSize: result.pageSize,
     p99Ms: figure.slo.p99Ms,
     of: 'pages',
-    replicas,
   };
 }
 
+/** Little's law: the requests in service at saturation. */
+const workersOf = (saturation: number, pageMs: number): number =>
+  Math.max(1, Math.round((saturation * pageMs) / 1000));
+
 /** Converts measured polls of tenants to pages. */
-export function measuredByTenants(
-  result: LoadResult,
-  { alone, beside, pollSeconds, clients, slo }: TenantsFigure,
-  replicas: number,
-): Measured {
-  const perSecond = (alone.interval[0] / pollSeconds) * alone.pagesPerPoll;
-  const pageMs = alone.pollMs / alone.pagesPerPoll;
+export function measuredByTenants({ alone, beside, pollSeconds, clients, slo }: TenantsFigure): Capacity {
+  const { limitedBy, pagesPerPoll } = alone;
+  const perSecond = (alone.interval[0] / pollSeconds) * pagesPerPoll;
+  const pageMs = alone.pollMs / pagesPerPoll;
   // A poll of many pages may break the SLO far below the saturation.
-  const saturation = Math.max(perSecond / MAX_UTILISATION, (alone.saturatedAt ?? 0) * alone.pagesPerPoll);
+  const saturation = Math.max(perSecond / MAX_UTILISATION, (alone.saturatedAt ?? 0) * pagesPerPoll);
   return {
-    perSecond,
-    limitedBy: alone.limitedBy,
+    ...{ perSecond, limitedBy, saturation, workers: workersOf(saturation, pageMs) },
     // A quota was shared by the few clients of the measurement; whether the tenants share one is unknown.
-    server: alone.limitedBy === 'saturation' ? 'capacity' : 'at-least',
+    server: limitedBy === 'saturation' ? 'capacity' : 'at-least',
     clientQuota: alone.quota && clients === 1 ? { perSecond } : undefined,
-    saturation,
-    workers: Math.max(1, Math.round((saturation * pageMs) / 1000)),
-    pageSize: result.pageSize,
     p99Ms: slo.p99Ms,
     of: 'polls',
-    replicas,
     backfillWork: beside?.backfillPageMs && beside.backfillPageMs.p50 / pageMs,
     arePricesUnknown: beside?.backfillPageMs === undefined,
   };
@@ -211,7 +210,7 @@ async function readResult(file: string, ...scenarios: string[]): Promise<LoadRes
 function planHtml(planned: ReturnType<typeof plan>, { target }: LoadResult): string {
   const { carried, steps, warnings, utilisation, peakRequestsPerSecond: peak, years } = planned;
   const carries = peak / utilisation;
-  const level = { at: carries, name: `${carries.toPrecision(3)}/s` };
+  const level = { at: carries, name: `${show(carries)}/s` };
   const load = years.map(({ year, tenants }) => [year, (peak * tenants) / years[0]!.tenants] as const);
   const body = markup`<p>First limit: ${planned.limitedFirstBy}</p>
 ${warnings.map((warning) => markup`<p class="note">${warning}</p>`)}

@@ -1,33 +1,35 @@
 /** The tenants' demand in requests per second, with the arithmetic as text. */
 import { rounded } from '../estimate/numbers.ts';
+import { above0, below1, count, duration, from0, pageSize, share, whole } from '../run/flags.ts';
+import type { Flag, Values } from '../run/flags.ts';
 import { meanPages } from './simulate.ts';
 
-/** What is assumed about the tenants and the operation, with the names of the flags of `plan`; times in seconds. */
-export interface Assumptions {
-  readonly tenants: number;
-  readonly poll: number;
+/** What is assumed about the tenants and the operation, as flags of `plan`; those without a default are required. */
+export const ASSUMED = {
+  tenants: ['--tenants <n>', 'number of polling tenants', whole],
+  poll: ['--poll <time>', 'interval between polls, such as 60s', duration],
+  screeningsPerDay: ['--screenings-per-day <n>', 'screenings of a tenant per day', above0],
+  pageSize: ['--page-size <n>', 'items per page', pageSize, 100],
+  tokenLifetime: ['--token-lifetime <time>', 'lifetime of access tokens', duration, 3600],
+  history: ['--history <years>', 'years of stored screenings, which a back-fill reads', above0, 5],
+  itemBytes: ['--item-bytes <n>', 'bytes of a screening in a page', above0, 250],
+  rowBytes: ['--row-bytes <n>', 'bytes of a screening in the database, with its indexes', above0, 300],
+  utilisation: ['--utilisation <share>', 'maximum utilisation of a replica at the peak', share, 0.7],
+  peakFactor: ['--peak-factor <n>', "the busiest hour's screenings as a multiple of the mean", above0, 1],
+  retries: ['--retries <share>', 'share of requests that are repeated', below1, 0.01],
+  spare: ['--spare <n>', 'number of replicas that may fail', count, 1],
+  outage: ['--outage <time>', 'duration of an outage to catch up with', duration, 3600],
+  growth: ['--growth <share>', 'yearly growth of tenants, such as 0.3', from0, 0],
+} as const satisfies Readonly<Record<string, Flag>>;
+
+/** Times are in seconds. */
+export interface Assumptions extends Values<typeof ASSUMED> {
   /** Length of the part of each interval in which polls arrive; the interval if they are independent. */
   readonly pollSpread: number;
-  readonly screeningsPerDay: number;
-  readonly pageSize: number;
-  readonly tokenLifetime: number;
   /** The costs of a token call, an empty page and each screening on a page, in pages as measured. */
   readonly tokenPrice: number;
   readonly emptyPrice: number;
   readonly itemPrice: number;
-  /** The busiest hour's screenings as a multiple of the mean; the number of polls stays the same. */
-  readonly peakFactor: number;
-  /** Share of the requests that are repeated. */
-  readonly retries: number;
-  /** Years of stored screenings; bytes of a screening in a page, and in a database with its indexes. */
-  readonly history: number;
-  readonly itemBytes: number;
-  readonly rowBytes: number;
-  /** Maximum utilisation of a replica at the peak. */
-  readonly utilisation: number;
-  readonly spare: number;
-  readonly outage: number;
-  readonly growth: number;
   readonly costPerReplica?: number;
 }
 

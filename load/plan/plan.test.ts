@@ -1,5 +1,5 @@
 /** The arithmetic of a plan; its simulation of tenants is compared with queueing theory. */
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from '@playwright/test';
 import { run } from '../command-line.ts';
 import { measuredBy, measuredByTenants, objections, pricesBy } from '../commands/plan.ts';
@@ -192,7 +192,7 @@ const TENANTS = { pollSeconds: 60, backfills: 1, clients: 1, slo: SLO };
 const result = { conformant: true, findings: [], pageSize: 100 } as unknown as LoadResult;
 
 test('takes a figure for what it is: a capacity, a quota or a lower bound', () => {
-  const of = (more: Partial<CapacityFigure>) => measuredBy(result, figure(more), 1);
+  const of = (more: Partial<CapacityFigure>) => measuredBy(figure(more));
   expect(of({}).server).toBe('capacity');
   expect(of({ limitedBy: 'none-found', basis: 'highest-tried' }).server).toBe('at-least');
   expect(of({ limitedBy: 'quota', basis: 'quota', quota: QUOTA }).clientQuota!.perSecond).toBe(95);
@@ -210,9 +210,12 @@ test('takes a figure for what it is: a capacity, a quota or a lower bound', () =
   expect(rejected.steps.join()).toContain('at least 5699 such tenants');
 });
 
-test('takes no cost from a run whose requests failed, and no other cost of a poll than that of the tenants', async ({}, info) => {
+test('writes a plan, but takes no cost from failed requests, and no other cost of a poll than that of the tenants', async ({}, info) => {
   const files = {
-    capacity: { ...result, void: false, capacity: figure({ steps: [{ offered: 20, p50Ms: 10 }] as Step[] }) },
+    capacity: {
+      ...{ ...result, void: false },
+      capacity: figure({ interval: [2400, 2600], steps: [{ offered: 20, p50Ms: 10 }] as Step[] }),
+    },
     tenants: { ...result, void: false, tenants: { ...TENANTS, alone: CARRIED } },
     poll: {
       latency: { requests: 200, p50Ms: 1, p99Ms: 9 },
@@ -222,14 +225,18 @@ test('takes no cost from a run whose requests failed, and no other cost of a pol
   for (const [scenario, content] of Object.entries(files))
     await writeFile(info.outputPath(scenario), JSON.stringify({ ...content, scenario }));
   const load = ['--tenants', '200', '--poll', '60s', '--screenings-per-day', '5000'];
-  const html = ['--html', info.outputPath('plan.html')];
+  const html = info.outputPath('plan.html');
   const io = { tell: () => {}, signal: new AbortController().signal };
-  const planBy = (scenario: string) => {
-    const from = ['--from', info.outputPath(scenario), '--poll-from', info.outputPath('poll')];
-    return run(['plan', ...from, ...load, ...html], io);
-  };
-  await expect(planBy('capacity')).rejects.toThrow(/poll: 55.0 % of the requests failed/);
-  await expect(planBy('tenants')).rejects.toThrow(/--poll-from is for a load-capacity.json/);
+  const planBy = (scenario: string, ...more: string[]) =>
+    run(['plan', '--from', info.outputPath(scenario), ...load, '--html', html, ...more], io);
+  const byPoll = ['--poll-from', info.outputPath('poll')];
+  await expect(planBy('capacity', ...byPoll)).rejects.toThrow(/poll: 55.0 % of the requests failed/);
+  await expect(planBy('tenants', ...byPoll)).rejects.toThrow(/--poll-from is for a load-capacity.json/);
+  await expect(planBy('capacity', '--html', 'package.json/x.html')).rejects.toThrow(
+    /can't be written.*--html/,
+  );
+  expect(await planBy('capacity')).toBe(0);
+  expect(await readFile(html, 'utf8')).toContain('>2400/s<');
 });
 
 test('takes the latency of a page from steps that are not void, at rates at which it waits for little', () => {
@@ -261,14 +268,14 @@ async function carriedTenants({ workers = 1, pageMs = 10, pages = 1 } = {}) {
 
 test('the price of a screening follows from pages that waited for little else', async () => {
   const { alone, beside } = await carriedTenants();
-  const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
+  const measured = measuredByTenants({ ...TENANTS, alone, beside });
   const work = workOf(1, 1000, pricesBy(alone, measured.backfillWork, 100));
   expect(Math.abs(work / 5 - 1)).toBeLessThan(0.25);
 });
 
 test('carries the tenants that were measured, also if the pages of a poll take most of the SLO', async () => {
   const { alone, beside } = await carriedTenants({ workers: 4, pageMs: 17, pages: 12 });
-  const measured = measuredByTenants(result, { ...TENANTS, alone, beside }, 1);
+  const measured = measuredByTenants({ ...TENANTS, alone, beside });
   const tenants = Math.floor(0.8 * alone.tenants);
   // 1,150 screenings per poll.
   const asked = { tenants, screeningsPerDay: 1150 * 1440, ...pricesBy(alone, measured.backfillWork, 100) };
@@ -278,7 +285,7 @@ test('carries the tenants that were measured, also if the pages of a poll take m
 test('takes the quota of a single client for one, and reports an undecided number of tenants', async () => {
   const { alone, beside } = await carriedTenants();
   const limited = { ...alone, limitedBy: 'quota', quota: QUOTA } as const;
-  const of = (clients: number) => measuredByTenants(result, { ...TENANTS, clients, alone: limited }, 1);
+  const of = (clients: number) => measuredByTenants({ ...TENANTS, clients, alone: limited });
   expect(of(1).clientQuota!.perSecond).toBeCloseTo(limited.interval[0] / 60);
   expect(of(2).clientQuota).toBeUndefined();
   const open = { ...beside, tenants: 0, confirmed: false, unconfirmed: 'no page of a back-fill was served' };

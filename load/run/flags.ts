@@ -17,6 +17,7 @@ export const above0 = numberWhere('a number above 0', (value) => value > 0);
 /** A number of things, of which there may be none. */
 export const count = wholeNumber(0, 999_999_999);
 export const from0 = numberWhere('a number from 0', (value) => value >= 0);
+export const below1 = numberWhere('a share from 0, below 1,', (value) => value >= 0 && value < 1);
 export const whole = wholeNumber(1, 999_999_999);
 export const share = numberWhere('a share above 0, at most 1,', (value) => value > 0 && value <= 1);
 /** A page size that the API allows (section 8). */
@@ -29,12 +30,24 @@ export const duration = valueParser(
 
 /** Checks only; the reference server parses the text again. */
 const rate = matching(/^[1-9]\d*\/([1-9]\d*)?(ms|s|m|h)$/, 'a rate such as 100/10s is expected.');
-const text = (given: string): string => given;
+export const text = (given: string): string => given;
 const algorithm = valueParser(`Allowed choices are ${RATE_ALGORITHMS.join(', ')}.`, (name) =>
   RATE_ALGORITHMS.find((known) => known === name),
 );
 
-/** Flags with a default, which each scenario sets: syntax, description, parser. */
+export type Flag = readonly [
+  syntax: string,
+  about: string,
+  read: (text: string) => unknown,
+  preset?: unknown,
+];
+
+export const optionOf = ([syntax, about, read, preset]: Flag): Option => {
+  const option = new Option(syntax, about).default(preset);
+  return syntax.includes('<') ? option.argParser(read) : option;
+};
+
+/** Flags with a default, which each scenario sets. */
 const WITH_DEFAULT = {
   reportDir: ['--report-dir <dir>', 'directory for the results', text],
   timeout: ['--timeout <seconds>', 'timeout of a request', above0],
@@ -91,7 +104,7 @@ const CONFLICTS: Readonly<Record<string, readonly string[]>> = {
   chaos: ['kubernetes'],
 };
 
-type Values<Flags extends Record<string, readonly [string, string, (text: string) => unknown]>> = {
+export type Values<Flags extends Readonly<Record<string, Flag>>> = {
   readonly [Name in keyof Flags]: ReturnType<Flags[Name][2]>;
 };
 
@@ -113,8 +126,7 @@ export const SEARCH: Defaults = { ...SEARCH_DEFAULTS, ...SLO };
 export const optionsOf = (flags: Defaults): Option[] =>
   Object.entries({ ...COMMON, ...flags }).map(([name, preset]) => {
     const [syntax, about, read] = { ...WITH_DEFAULT, ...WITHOUT_DEFAULT }[name as keyof ScenarioFlags];
-    const option = new Option(syntax, about).default(preset).conflicts([...(CONFLICTS[name] ?? [])]);
-    return syntax.includes('<') ? option.argParser(read as (text: string) => unknown) : option;
+    return optionOf([syntax, about, read as Flag[2], preset]).conflicts([...(CONFLICTS[name] ?? [])]);
   });
 
 /** Flags of a run; tests lower the page limit of a traversal. */
