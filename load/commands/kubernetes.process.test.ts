@@ -45,6 +45,7 @@ test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
     rate: 10,
     duration: 1,
     parallelism: 1,
+    maxVus: 7,
     out: ['experimental-prometheus-rw'],
   };
   const ca = join(at.directory, 'ca.pem');
@@ -64,6 +65,7 @@ test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     containerSecurityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   });
+  expect(texts.at(-1)).toContain('"vus":7');
   expect(() => refuseLoopback(at.server.target)).toThrow('unreachable for the cluster');
   const { status, output } = await load(['merge', await runner(k6, session, at.directory, tar)]);
   expect(output).toMatch(/^1 parts: \d+ requests .* 0.00 % failed\nheld/);

@@ -24,7 +24,7 @@ const ARCHIVE_TIMEOUT_MS = 60_000;
 /** Writes a ConfigMap, a TestRun and a README for creating the secret; returns the paths. Throws UsageError. */
 export async function writeKubernetes(scenario: ScenarioName, session: Session, directory: string) {
   const { over }: Scenario = SCENARIOS[scenario];
-  const { rate: requestsPerSecond, duration: seconds, parallelism = PARALLELISM } = session.options;
+  const { rate: requestsPerSecond, duration: seconds, maxVus, parallelism = PARALLELISM } = session.options;
   const own = over?.(session.options) ?? {};
   const peak = requestsPerSecond * (own.spikeFactor ?? 1);
   const runId = randomBytes(4).toString('hex');
@@ -35,7 +35,7 @@ export async function writeKubernetes(scenario: ScenarioName, session: Session, 
     seconds,
     ...own,
     // Each runner needs at least one VU.
-    vus: Math.max(parallelism, enoughVUs(peak, session.slo.p99Ms)),
+    vus: Math.max(parallelism, Math.min(maxVus, enoughVUs(peak, session.slo.p99Ms))),
   });
   const name = `screenings-${scenario}-${runId}`;
   const secrets = Object.keys(session.prepared.env);

@@ -4,12 +4,11 @@
  * constant rate for a long time (-e DURATION=1h) · spike: a multiple of the rate (-e SPIKE_FACTOR=5) in the second
  * third · arrivals: a step of `capacity`, without thresholds
  */
-import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
-import type { Client, PageRequest } from './lib/client.ts';
-import { areRecordsRead, readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
+import { type DueRequest, openArrivals } from './lib/arrivals.ts';
+import type { Client, PageRequest, Sent } from './lib/client.ts';
+import { readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
 import type { Rules } from './lib/config.ts';
 import { HEAD_SECONDS, isOfPages, PAGES } from './lib/presets.ts';
-import { writeArrival } from './lib/record.ts';
 import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 import { shortlyBefore } from './lib/window.ts';
 
@@ -18,7 +17,7 @@ if (!isOfPages(name))
 
 const config = readConfig({ scenario: name, ...PAGES[name] });
 const { p99Ms, errorRate, pageSize, outages, headSeconds = HEAD_SECONDS } = config;
-const due = dueMomentsOf(config);
+const arrivals = openArrivals(config, sendPage);
 
 /** A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again. */
 const AFTER_SPIKE: Rules = {
@@ -38,11 +37,13 @@ const EVEN: Rules = {
 
 export const options = {
   ...SETUP,
-  scenarios: { [name]: openArrivals(config, due) },
+  scenarios: { [name]: arrivals.scenario },
   thresholds: thresholdsOf(name === 'arrivals' ? {} : name === 'spike' ? AFTER_SPIKE : EVEN),
 };
 
 export const setup = (): SetupData => runSetup(config);
+
+export default arrivals.iteration;
 
 // In outage tests, one traversal in four is a poll at the end of the window.
 const pollShare = name === 'poll' ? 1 : outages ? 0.25 : 0;
@@ -64,11 +65,8 @@ const WALK_PAGES = 4;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
-/** Requests the next page when it is due, and records the answer. */
-export default function (data: SetupData): void {
-  const request = waitUntilDue(config, data, due);
-  if (!request) return;
-  const { dueAtMs, dueMs, schedulerLagMs, draw } = request;
+/** Requests the next page of the VU's traversal. */
+function sendPage(data: SetupData, { dueAtMs, draw }: DueRequest): Sent {
   const client = clientOfVu(config, data);
   if (outages && draw() < RENEWAL_SHARE)
     try {
@@ -83,5 +81,5 @@ export default function (data: SetupData): void {
   const sent = client.fetchPage(pageRequest, dueAtMs);
   pageRequest = sent.status === 200 ? client.next(pageRequest, sent.next) : undefined;
   walked += 1;
-  if (areRecordsRead) writeArrival(sent, dueMs, schedulerLagMs);
+  return sent;
 }

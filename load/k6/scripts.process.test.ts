@@ -89,6 +89,10 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
   const thresholds = JSON.stringify(Object.fromEntries(counted));
   expect(await run({ THRESHOLDS: thresholds })).toMatchObject({ status: 0 });
   expect(await run({ THRESHOLDS: '{"page_ms":["p(99)<0"]}' })).toMatchObject({ status: 99 });
+  // The script's own thresholds of a metric stay in force.
+  const late = await run({ P99_MS: '0.01', THRESHOLDS: '{"page_ms":["max<9000"]}' });
+  expect(late).toMatchObject({ status: 99, ...says("'p(99)<0.01'") });
+  expect(await run({ RATE: '0' })).toMatchObject({ status: 107, ...says('no request is due') });
   expect(await run({ THRESHOLDS: 'p99' })).toMatchObject(says('THRESHOLDS=p99: expected JSON such'));
   expect(await run({ DURATION: 'long' })).toMatchObject(says('a duration such as 90s or 5m'));
   const shortcut = await run({}, '--vus', '3', '--duration', '1s');
@@ -156,21 +160,27 @@ test('passes k6 the variables of its outputs, and no credentials', () => {
   expect(baseEnvironment(given)).toEqual(passed);
 });
 
-const OUT = "--out sends k6's metrics to the output, with findings by requirement";
-test(OUT, byTurns(OUT), async () => {
-  const fault = pages(({ items }, _query, number) => number % 3 === 0 && items.reverse());
-  await using at = await setting({ fault });
-  const metrics = join(at.directory, 'metrics.json');
-  // At this rate every page is judged.
-  const flags = ['--duration', '3s', '--rate', '5', '--slo-p99', '5000', '--out', `json=${metrics}`];
-  expect((await load(['smoke', ...flags, ...at.flags])).status).toBe(1);
-  const result = await at.result('smoke');
-  expect(result).toMatchObject({ held: false, conformant: false });
-  expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
-  const text = await readFile(metrics, 'utf8');
-  expect(text).toContain('"requirement":"4.2-r4-order"');
-  expect(text).not.toContain('c0ffee');
-});
+for (const [row, way] of ['--out', 'K6_OUT'].entries())
+  test(
+    `${way} sends k6's metrics to the output, with findings by requirement`,
+    byTurns('outputs', 12, row),
+    async () => {
+      const fault = pages(({ items }, _query, number) => number % 3 === 0 && items.reverse());
+      await using at = await setting({ fault });
+      const metrics = join(at.directory, 'metrics.json');
+      // At this rate every page is judged.
+      const out = `json=${metrics}`;
+      const [given, env] = way === '--out' ? [[way, out], {}] : [[], { [way]: out }];
+      const flags = ['--duration', '3s', '--rate', '5', '--slo-p99', '5000', ...given];
+      expect((await load(['smoke', ...flags, ...at.flags], env)).status).toBe(1);
+      const result = await at.result('smoke');
+      expect(result).toMatchObject({ held: false, conformant: false });
+      expect(result.findings.map(({ id }) => id)).toContain('4.2-r4-order');
+      const text = await readFile(metrics, 'utf8');
+      expect(text).toContain('"requirement":"4.2-r4-order"');
+      expect(text).not.toContain('c0ffee');
+    },
+  );
 
 test('the dashboard queries only metrics of the scripts, by their Prometheus names', async () => {
   const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8');

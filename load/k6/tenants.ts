@@ -1,8 +1,7 @@
 /** Polls of many tenants on new connections, token requests and back-fills: npm run load -- tenants. */
 import { sleep } from 'k6';
-import exec from 'k6/execution';
-import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
-import { type Client, mint, type PageRequest, type Sent } from './lib/client.ts';
+import { type DueRequest, openArrivals } from './lib/arrivals.ts';
+import { type Client, mintInTurn, type PageRequest, type Sent } from './lib/client.ts';
 import { readConfig } from './lib/config.ts';
 import { MAX_PAGE_SIZE } from './lib/presets.ts';
 import { write } from './lib/record.ts';
@@ -12,7 +11,7 @@ const config = readConfig();
 const { seconds } = config;
 const { pollSeconds, backfills, tokensPerSecond } = config.tenants!;
 /** Tenants poll independently, so that their polls form a Poisson process. */
-const due = dueMomentsOf(config);
+const arrivals = openArrivals(config, sendPoll);
 
 const duration = `${seconds}s`;
 const perMinute = { rate: Math.max(1, Math.round(tokensPerSecond * 60)), timeUnit: '60s' };
@@ -29,7 +28,7 @@ export const options = {
   // After a poll interval of a minute, servers have usually closed the idle connection.
   noVUConnectionReuse: true,
   scenarios: {
-    polls: { ...openArrivals(config, due), exec: 'poll' },
+    polls: { ...arrivals.scenario, exec: 'poll' },
     ...(backfills > 0 ? BESIDE : { tokens: BESIDE.tokens }),
   },
 };
@@ -44,10 +43,8 @@ function pollWindow({ window }: SetupData, client: Client, leftMs: number): Page
   return client.first(from, to, config.pageSize, 'poll');
 }
 
-export function poll(data: SetupData): void {
-  const dueRequest = waitUntilDue(config, data, due);
-  if (!dueRequest) return;
-  const { dueAtMs, dueMs, schedulerLagMs } = dueRequest;
+/** Requests all pages of a poll. */
+function sendPoll(data: SetupData, { dueAtMs, dueMs }: DueRequest) {
   const client = clientOfVu(config, data);
   const startedMs = Date.now();
   let pages = 0;
@@ -61,10 +58,10 @@ export function poll(data: SetupData): void {
   const doneMs = Date.now();
   const { status, errorCode, retryAfterSeconds } = sent!;
   const latencyMs = Math.max(0, doneMs - dueAtMs);
-  const times = { dueMs, latencyMs, serviceMs: doneMs - startedMs, schedulerLagMs };
-  write({ kind: 'arrival', ...times, status, errorCode, retryAfterSeconds, pages });
+  return { latencyMs, serviceMs: doneMs - startedMs, status, errorCode, retryAfterSeconds, pages };
 }
 
+export const poll = arrivals.iteration;
 export default poll;
 
 /** Traverses all screenings, repeatedly. */
@@ -82,10 +79,5 @@ export function backfill(data: SetupData): void {
   }
 }
 
-export function token(): void {
-  try {
-    mint(config, config.clients[exec.scenario.iterationInTest % config.clients.length]!);
-  } catch {
-    // k6 counts it in http_req_failed.
-  }
-}
+/** k6 counts failures in http_req_failed. */
+export const token = (): unknown => mintInTurn(config);

@@ -1,18 +1,16 @@
 /** Open arrivals at the token endpoint. One client mints rarely (section 5.6), but many clients together mint often. */
-import exec from 'k6/execution';
-import { dueMomentsOf, openArrivals, waitUntilDue } from './lib/arrivals.ts';
+import { type DueRequest, openArrivals } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData, startSoon } from './lib/setup.ts';
-import { countToken, mint } from './lib/client.ts';
-import { areRecordsRead, readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
+import { countToken, mintInTurn } from './lib/client.ts';
+import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { PRESETS } from './lib/presets.ts';
-import { write } from './lib/record.ts';
 
 const config = readConfig({ scenario: 'token', ...PRESETS.token });
-const due = dueMomentsOf(config);
+const arrivals = openArrivals(config, sendTokenRequest);
 
 export const options = {
   ...SETUP,
-  scenarios: { token: openArrivals(config, due) },
+  scenarios: { token: arrivals.scenario },
   thresholds: thresholdsOf({
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],
@@ -24,19 +22,13 @@ export function setup(): Pick<SetupData, 'startAtMs'> {
   return startSoon();
 }
 
-export default function (data: Pick<SetupData, 'startAtMs'>): void {
-  const request = waitUntilDue(config, data, due);
-  if (!request) return;
-  const { dueAtMs, dueMs, schedulerLagMs } = request;
+export default arrivals.iteration;
+
+function sendTokenRequest(_: unknown, { dueAtMs }: DueRequest) {
   const sentAtMs = Date.now();
-  let status = 200;
-  try {
-    mint(config, config.clients[exec.scenario.iterationInTest % config.clients.length]!);
-  } catch {
-    status = 0;
-  }
+  const isIssued = mintInTurn(config);
   const serviceMs = Date.now() - sentAtMs;
   const latencyMs = Math.max(serviceMs, Date.now() - dueAtMs);
-  if (sharedRun) countToken(config, latencyMs, status === 200);
-  if (areRecordsRead) write({ kind: 'arrival', dueMs, latencyMs, serviceMs, status, schedulerLagMs });
+  if (sharedRun) countToken(config, latencyMs, isIssued);
+  return { status: isIssued ? 200 : 0, serviceMs, latencyMs };
 }

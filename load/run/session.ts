@@ -93,7 +93,7 @@ export class Session {
       ...this.slo,
       ...{ scenario, pageSize, timeoutSeconds, seed: this.#seed },
       ...{ vus: 1, requestsPerSecond: 1, seconds: 10 },
-      metricsRead: this.options.out !== undefined,
+      metricsRead: this.options.out !== undefined || Boolean(process.env['K6_OUT']),
       ...over,
     };
   }

@@ -5,7 +5,8 @@ import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import type { SetupData } from './setup.ts';
-import { areMetricsRead, sharedRun, type LoadConfig } from './config.ts';
+import { areMetricsRead, areRecordsRead, isByHand, sharedRun, type LoadConfig } from './config.ts';
+import { type Answered, writeArrival } from './record.ts';
 import { dueMoments, randomSource } from '../../estimate/random.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
@@ -19,44 +20,50 @@ const SPIKE = [
   ['after', Infinity],
 ] as const;
 
-/** Moments of the whole run: exact rates with few VUs, the same for any number of runners. */
-export const dueMomentsOf = (of: LoadConfig) =>
-  dueMoments(of, (draw) => new SharedArray('due moments', draw));
+/** When a request is due, since the epoch and since the start of the run, and random numbers of its own. */
+export interface DueRequest extends Readonly<Record<'dueAtMs' | 'dueMs', number>> {
+  readonly draw: () => number;
+}
 
-type Due = ReturnType<typeof dueMomentsOf>;
-
-/** Each iteration waits for its moment. k6's own arrival rates are even, which is easier on a queue than callers are. */
-export function openArrivals({ vus: own, clients, seconds, timeoutSeconds }: LoadConfig, due: Due): Scenario {
-  const vus = Math.max(own, clients.length);
-  return {
+/**
+ * The k6 scenario of a script, and its iteration, which waits for its moment, sends and records. k6's own arrival rates
+ * are even, which is easier on a queue than callers are. By hand throws an Error if no request is due.
+ */
+export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
+  config: LoadConfig,
+  send: (data: Data, request: DueRequest) => Answered,
+) {
+  const { clients, seconds, timeoutSeconds, seed, spikeFactor } = config;
+  // Moments of the whole run: exact rates with few VUs, the same for any number of runners.
+  const due = dueMoments(config, (draw) => new SharedArray('due moments', draw));
+  if (due.length === 0 && isByHand) throw new Error('no request is due: raise -e RATE or -e DURATION');
+  const vus = Math.max(config.vus, clients.length);
+  const scenario: Scenario = {
     executor: 'shared-iterations',
     vus,
     iterations: Math.max(due.length, vus),
     maxDuration: `${Math.ceil(seconds + timeoutSeconds + 30)}s`,
     ...(areMetricsRead ? { tags: { phase: 'even' } } : {}),
   };
-}
 
-let scenario: typeof exec.scenario | undefined;
-
-/** Waits until this iteration's moment, also since the start of the run (dueMs); undefined if it has none. */
-export function waitUntilDue(
-  { seed, seconds, spikeFactor }: LoadConfig,
-  { startAtMs }: Pick<SetupData, 'startAtMs'>,
-  due: Due,
-) {
-  // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
-  scenario ??= exec.scenario;
-  const iteration = scenario.iterationInTest;
-  if (iteration >= due.length) return undefined;
-  const dueMs = due.at(iteration);
-  const dueAtMs = startAtMs + dueMs;
-  const earlyMs = dueAtMs - Date.now();
-  if (earlyMs > 0) sleep(earlyMs / 1000);
-  if (spikeFactor !== undefined)
-    exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => dueMs < end * seconds * 1000)![0];
-  // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
-  const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
-  lag?.add(schedulerLagMs);
-  return { dueAtMs, dueMs, schedulerLagMs, draw: randomSource(seed * 7919 + iteration) };
+  let state: typeof exec.scenario | undefined;
+  const iteration = (data: Data): void => {
+    // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
+    state ??= exec.scenario;
+    const index = state.iterationInTest;
+    // Each VU has an iteration, also if there are fewer moments.
+    if (index >= due.length) return;
+    const dueMs = due.at(index);
+    const dueAtMs = data.startAtMs + dueMs;
+    const earlyMs = dueAtMs - Date.now();
+    if (earlyMs > 0) sleep(earlyMs / 1000);
+    if (spikeFactor !== undefined)
+      exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => dueMs < end * seconds * 1000)![0];
+    // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
+    const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
+    lag?.add(schedulerLagMs);
+    const answered = send(data, { dueAtMs, dueMs, draw: randomSource(seed * 7919 + index) });
+    if (areRecordsRead) writeArrival(answered, dueMs, schedulerLagMs);
+  };
+  return { scenario, iteration };
 }

@@ -1,11 +1,11 @@
 /** A well-behaved client for k6: renews tokens as in section 5.6, and judges samples of the answers. */
 import { check, sleep } from 'k6';
+import exec from 'k6/execution';
 import http, { type RefinedParams, type RefinedResponse } from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
-import type { RatePolicy, Sample } from '../../estimate/step.ts';
+import type { Sample } from '../../estimate/step.ts';
 import { areMetricsRead, areRecordsRead, type LoadClient, type LoadConfig } from './config.ts';
 import { judgeLimited, judgePage, linkedNext, originOf, policyOf, resolved, retryAfterOf } from './judge.ts';
-import type { Finding } from './judge.ts';
 import { type LoadRecord, TOKEN, write } from './record.ts';
 
 export interface Token {
@@ -57,6 +57,16 @@ export function mint(config: LoadConfig, client: LoadClient): Token {
   // A minute before exp (section 5.6); shorter-lived tokens are renewed after three quarters of their lifetime.
   const marginMs = lifetimeMs > MARGIN_MS ? MARGIN_MS : lifetimeMs / 4;
   return { value: access_token, renewAtMs: askedAt + lifetimeMs - marginMs };
+}
+
+/** Mints a token for each client in turn; returns whether it was issued. */
+export function mintInTurn(config: LoadConfig): boolean {
+  try {
+    mint(config, config.clients[exec.scenario.iterationInTest % config.clients.length]!);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 type Answer = RefinedResponse<'text'>;
@@ -226,32 +236,24 @@ export class Client {
     });
   }
 
+  /** Counts, records and judges an answer, and reads its headers. */
   #judge(pageRequest: PageRequest, response: Answer | undefined, times: Times, isJudged: boolean): Sent {
+    const { url } = pageRequest;
     const status = response?.status ?? 0;
-    const isTold = isJudged && this.isLoad;
+    if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
     if (this.isLoad && !areRecordsRead)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
-    if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
-    let next: string | undefined;
-    let retryAfterSeconds: number | undefined;
-    let policy: RatePolicy | undefined;
-    if (response && isJudged && areRecordsRead) this.#record(pageRequest, response);
-    if (status === 429) {
-      retryAfterSeconds = retryAfterOf(response!.headers);
-      policy = policyOf(response!.headers);
-      if (isTold && !areRecordsRead) this.#tell(judgeLimited(response!), pageRequest.url, 429);
-    } else if (status === 200) {
-      const { headers } = response!;
-      next = linkedNext(headers['Link'], pageRequest.url);
-      if (isJudged) policy = policyOf(headers);
-      if (isTold && areMetricsRead) {
-        const found = judgePage(pageRequest.url, response!);
-        check(found, { 'a page has the requested items in order': ({ length }) => length === 0 });
-        this.#tell(found, pageRequest.url, 200);
-      }
+    if (response && isJudged) {
+      if (areRecordsRead) this.#record(pageRequest, response);
+      if (this.isLoad && areMetricsRead) this.#tell(url, response);
     }
-    const errorCode = response?.error_code ?? 0;
-    return { status, response, next, ...times, errorCode, retryAfterSeconds, policy };
+    const headers = response?.headers ?? {};
+    return {
+      ...{ status, response, ...times, errorCode: response?.error_code ?? 0 },
+      next: status === 200 ? linkedNext(headers['Link'], url) : undefined,
+      retryAfterSeconds: status === 429 ? retryAfterOf(headers) : undefined,
+      policy: status === 429 || (status === 200 && isJudged) ? policyOf(headers) : undefined,
+    };
   }
 
   /** Failures are counted; they are judged only if the target is made to fail. */
@@ -261,12 +263,14 @@ export class Client {
     this.#write({ kind: 'sample', url, followed, status, headers, body: body ?? '' });
   }
 
-  #tell(found: readonly Finding[], url: string, status: number): void {
+  #tell(url: string, answer: Answer): void {
+    const { status } = answer;
+    const found = status === 200 ? judgePage(url, answer) : status === 429 ? judgeLimited(answer) : [];
+    if (status === 200) check(found, { 'a page has the requested items in order': () => found.length === 0 });
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
-      if (areRecordsRead) continue;
       const evidence = { request: `GET ${url}`, response: String(status) };
-      this.#write({ kind: 'finding', ...finding, ...evidence });
+      if (!areRecordsRead) this.#write({ kind: 'finding', ...finding, ...evidence });
     }
   }
 

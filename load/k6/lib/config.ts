@@ -66,6 +66,7 @@ export interface LoadConfig {
 
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
+export const isByHand = given === undefined;
 
 /** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
@@ -153,11 +154,12 @@ const RECORDED_METRICS = /^(checks|findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(own: Rules): Record<string, Threshold[]> {
-  const more = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
+  const more: Rules = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
+  const metrics = Object.keys({ ...own, ...more }).filter(
+    (metric) => areMetricsRead || !RECORDED_METRICS.test(metric),
+  );
   return Object.fromEntries(
-    Object.entries({ ...own, ...more })
-      .filter(([metric]) => areMetricsRead || !RECORDED_METRICS.test(metric))
-      .map(([metric, all]) => [metric, [...all]]),
+    metrics.map((metric) => [metric, [...(own[metric] ?? []), ...(more[metric] ?? [])]]),
   );
 }
 

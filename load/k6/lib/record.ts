@@ -14,6 +14,8 @@ export interface ArrivalRecord extends Sample {
   readonly pages?: number;
 }
 
+export type Answered = Omit<ArrivalRecord, 'kind' | 'dueMs' | 'schedulerLagMs'>;
+
 export interface PageRecord extends DeepPage {
   readonly kind: 'page';
   readonly walk: number;
@@ -50,18 +52,14 @@ export const write = (record: LoadRecord, redact = (text: string): string => tex
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
 /** Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. */
-export function writeArrival(
-  sent: Omit<ArrivalRecord, 'kind' | 'dueMs' | 'schedulerLagMs' | 'pages'>,
-  due: number,
-  schedulerLagMs: number,
-): void {
-  const { status, errorCode = 0, retryAfterSeconds, policy } = sent;
+export function writeArrival(sent: Answered, due: number, schedulerLagMs: number): void {
+  const { status, errorCode = 0, retryAfterSeconds, policy, pages } = sent;
   const latencyMs = rounded(sent.latencyMs);
   const serviceMs = rounded(sent.serviceMs);
   const times = `"dueMs":${rounded(due)},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs}`;
   const more =
-    errorCode > 0 || policy || retryAfterSeconds !== undefined
-      ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy }).slice(1, -1)}`
+    errorCode > 0 || policy || retryAfterSeconds !== undefined || pages !== undefined
+      ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy, pages }).slice(1, -1)}`
       : '';
   console.log(`{"kind":"arrival",${times},"status":${status}${more}}`);
 }
