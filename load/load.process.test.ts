@@ -7,10 +7,12 @@ import { expect } from '@playwright/test';
 import { GENERATED_WINDOW } from '../fixtures/dataset/generator.ts';
 import { secured, SELF_SIGNED } from '../reference-server/http/certificates.ts';
 import { page, withTokenEndpoint } from '../reference-server/non-implementations/tools.ts';
-import { middleware, nextQuery, queryOf, withHeader } from '../reference-server/run/alter.ts';
+import { isTokenRequest, middleware, nextQuery, queryOf, withHeader } from '../reference-server/run/alter.ts';
+import { resolveTarget } from '../engine/target/target.ts';
 import { createLimiter } from './estimate/limiter-models.ts';
 import { jsonAnswer, type Listener, serve } from '../reference-server/http/http.ts';
 import { type Session, VoidRun } from './run/session.ts';
+import { prepare } from './run/target.ts';
 import { runScenario } from './scenarios/all.ts';
 import { paging } from './scenarios/paging.ts';
 import { rateLimit } from './scenarios/rate-limit.ts';
@@ -42,6 +44,28 @@ test('a window without screenings is not measured', async () => {
   const { status, output } = await load([...SMOKE, '5000', ...at.flags]);
   expect(output).toContain("no screenings in the target file's window");
   expect(status).toBe(3);
+});
+
+test('a second tenant without screenings in the window gets no load', async () => {
+  const second = middleware(
+    () => async (request, next) =>
+      request.path.includes('000000000002') ? jsonAnswer(200, { items: [], links: {} }) : next(request),
+  );
+  await using server = await startSimulatedServer({ clients: 2, fault: second });
+  const { base } = await prepare(await resolveTarget(server.target));
+  expect(base.clients.map(({ clientId }) => clientId)).toEqual(['simulated-0']);
+});
+
+test('keeps a finite number of virtual users after a run without an answer', FULL, async ({ k6 }) => {
+  const silent = middleware(() => async (request, next) => {
+    if (!isTokenRequest(request)) await sleep(3000);
+    return next(request);
+  });
+  await using server = await startSimulatedServer({ fault: silent });
+  const session = await openSession(k6, server.target, { timeout: 1 }, { window: GENERATED_WINDOW });
+  await session.tryArrivals('arrivals', 5, 2, {}, 0);
+  const { run } = await session.tryArrivals('arrivals', 5, 2, {}, 0);
+  expect(run.config.vus).toBeGreaterThan(0);
 });
 
 test('smoke: generator overload is void with exit status 3', FULL, async () => {

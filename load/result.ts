@@ -128,7 +128,9 @@ export function gatherFindings(found: readonly CountedFinding[]) {
     const failures = [...messages.values()];
     const { section, level, title, lookAt } = requirement;
     const status = level === 'MUST' ? ('fail' as const) : ('warn' as const);
-    return { id, section, level, title, status, lookAt, failures: failures.slice(0, MOST_MESSAGES) };
+    /** Of all messages, also of those that are left out. */
+    const count = sum(failures.map((one) => one.count));
+    return { id, section, level, title, status, lookAt, count, failures: failures.slice(0, MOST_MESSAGES) };
   });
 }
 

@@ -51,6 +51,8 @@ export async function scenarioCommand(
     return 0;
   }
   tell(`${name} against ${target.name}`);
+  if (target.clients.secondTenant && prepared.base.clients.length === 1)
+    tell('  the second tenant has no screenings in the window: its client sends no load');
   // The target may have repeated secrets and tokens.
   const { redactDeep } = createRedactor(secretsOf(target));
   const result = redactDeep(await runScenario(name, session), 'fixed');

@@ -1,7 +1,7 @@
 /** The page of a load result: ticks, the figure with its interval, and accessible tables. */
 import { expect, test } from '@playwright/test';
-import { EXIT, exitStatus, type LoadResult } from '../result.ts';
-import { resultHtml } from './write.ts';
+import { EXIT, exitStatus, gatherFindings, type LoadResult } from '../result.ts';
+import { resultHtml, terminalSummary } from './write.ts';
 import { plot } from './plot.ts';
 
 const ticks = (values: readonly number[], logY = false): number[] => {
@@ -21,6 +21,14 @@ test('a result is undecided if a figure is unconfirmed, also that of all clients
     exitStatus({ void: false, conformant: true, held: true, ...figures } as unknown as LoadResult),
   );
   expect(statuses).toEqual([EXIT.void, EXIT.void]);
+});
+
+test('counts a violation also beyond the messages that it lists', () => {
+  const found = Array.from({ length: 7 }, (_, index) => ({ id: '4.2-r4-order', message: `item ${index}` }));
+  const findings = gatherFindings(found);
+  expect(findings[0]!.failures).toHaveLength(5);
+  const shown = terminalSummary({ summary: [], findings, void: false } as unknown as LoadResult);
+  expect(shown).toContain('4.2-r4-order MUST: item 0 (7 ×)');
 });
 
 test('chooses ticks of 1, 2 or 5 times a power of ten that enclose the data', () => {

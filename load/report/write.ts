@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { markup, type Markup, visible } from '../../certify/render/markup.ts';
 import { makeFolder, writeAtomically } from '../../engine/files.ts';
-import { percent, sum } from '../estimate/numbers.ts';
+import { percent } from '../estimate/numbers.ts';
 import { type CapacityFigure, type LoadResult, verdictOf, verdictText } from '../result.ts';
 import { facts, table } from '../../certify/render/html.ts';
 import { durationText, wrap } from '../../certify/render/results.ts';
@@ -24,8 +24,7 @@ export function terminalSummary(result: LoadResult): string {
   const lines = [
     ...result.summary,
     ...result.findings.map(
-      ({ id, level, failures }) =>
-        `${id} ${level}: ${failures[0]?.message ?? ''} (${sum(failures.map(({ count }) => count))} ×)`,
+      ({ id, level, failures, count }) => `${id} ${level}: ${failures[0]?.message ?? ''} (${count} ×)`,
     ),
     `${result.requests} pages, ${result.tokenCalls} token calls, ${(result.durationMs / 1000).toFixed(0)} s`,
   ].flatMap((line) => wrap(line, COLUMNS - 4).map((part, index) => `${index === 0 ? '  ' : '    '}${part}`));

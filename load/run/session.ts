@@ -168,7 +168,8 @@ export class Session {
       const found = overloadOf(run, samples, slo, atRest);
       if (!found) {
         const answered = samples.filter(({ status }) => status !== 0);
-        this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
+        if (answered.length > 0)
+          this.#latencyMs = quantile(ascending(answered.map((one) => one.serviceMs)), 0.95);
         return done;
       }
       if (found.remedy === 'vus') {

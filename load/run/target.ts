@@ -59,8 +59,9 @@ async function askPage(client: Client, url: string, name?: ClientName) {
 }
 
 /** Whether the first page of a window is served without a screening. */
-async function isEmpty(client: Client, tenantId: string, window: Window): Promise<boolean> {
-  const request = requestOf(client, pageUrl(client.target.baseUrl, tenantId, { ...window, pageSize: 1 }));
+async function isEmpty(client: Client, name: ClientName, tenantId: string, window: Window): Promise<boolean> {
+  const url = pageUrl(client.target.baseUrl, tenantId, { ...window, pageSize: 1 });
+  const request = requestOf(client, url, name);
   const kept = { keep429: true, keep5xx: true, unjudged: true };
   const exchange = await client.send(request, kept).catch(() => undefined);
   return exchange?.status === 200 && pageOf(exchange).items?.length === 0;
@@ -93,12 +94,14 @@ export async function prepare(target: Asked, anyWindow?: Window) {
     to: formatInstant(target.window.to),
   };
   const { tenantId } = clients[0]!;
+  const window = given ?? anyWindow ?? (await findWindow(own, tenantId));
   // Whether pages are served is shown by the load; but empty ones would be measured as if they were full.
-  if (given && !anyWindow && (await isEmpty(own, tenantId, given)))
+  if (given && !anyWindow && (await isEmpty(own, 'primary', tenantId, given)))
     throw new Unreachable(
       `tenant ${tenantId} has no screenings in the target file's window: load tests need some`,
     );
-  const window = given ?? anyWindow ?? (await findWindow(own, tenantId));
+  const second = clients[1];
+  if (second && !anyWindow && (await isEmpty(own, 'secondTenant', second.tenantId, window))) clients.pop();
   const { baseUrl, authUrl } = target;
   const trustedOrigins = target.trustedOrigins.map((origin) => origin.toLowerCase());
   return {
