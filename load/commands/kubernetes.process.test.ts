@@ -6,6 +6,8 @@ import { promisify } from 'node:util';
 import { expect } from '@playwright/test';
 import { byTurns, FULL } from '../../fixtures/own-tests/tiers.ts';
 import { SELF_SIGNED } from '../../reference-server/http/certificates.ts';
+import { jsonAnswer } from '../../reference-server/http/http.ts';
+import { isTokenRequest, middleware } from '../../reference-server/run/alter.ts';
 import type { Session } from '../run/session.ts';
 import { K6_OFFLINE } from '../run/k6-run.ts';
 import { load, openSession, setting, test } from '../zoo/setting.ts';
@@ -31,7 +33,11 @@ async function written(scenario: 'smoke' | 'token', session: Session, directory:
 /** Runs a part of the run, and returns the path of the runner's log. */
 async function runner(k6: string, session: Session, directory: string, tar: string, flags: string[] = []) {
   const env = { PATH: process.env['PATH'], HOME: directory, ...K6_OFFLINE, ...session.prepared.env };
-  const { stdout, stderr } = await run(k6, ['run', '--quiet', '--log-format=raw', ...flags, tar], { env });
+  const args = ['run', '--quiet', '--log-format=raw', ...flags, tar];
+  // Rejects with the output if a threshold breaks.
+  const { stdout, stderr } = await run(k6, args, { env }).catch(
+    (error: Awaited<ReturnType<typeof run>>) => error,
+  );
   const log = `${tar}${flags.join('').replaceAll('/', '-')}.log`;
   await writeFile(log, `${stderr}${stdout}`);
   return log;
@@ -70,6 +76,23 @@ test(ONE, byTurns(ONE, 2), async ({ k6 }) => {
   const { status, output } = await load(['merge', await runner(k6, session, at.directory, tar)]);
   expect(output).toMatch(/^1 parts: \d+ requests .* 0.00 % failed\nheld/);
   expect(status).toBe(0);
+});
+
+const DEAD = 'kubernetes: counts a request that fails for lack of a token once';
+test(DEAD, byTurns(DEAD, 2), async ({ k6 }) => {
+  let issued = 0;
+  const dead = middleware(
+    () => async (request, next) =>
+      // The preparation and the setup get a token.
+      isTokenRequest(request) && ++issued > 2 ? jsonAnswer(503, {}) : next(request),
+  );
+  await using at = await setting({ fault: dead, tokenLifetimeSeconds: 1 });
+  const options = { sloP99: 9000, rate: 20, duration: 4, parallelism: 1 };
+  const session = await openSession(k6, at.server.target, options);
+  const { tar } = await written('smoke', session, at.directory);
+  const { status, output } = await load(['merge', await runner(k6, session, at.directory, tar)]);
+  expect(output).toMatch(/ (\d\d|100)\.\d\d % failed/);
+  expect(status).toBe(1);
 });
 
 test('kubernetes: three runners merge to the result of one', FULL, async ({ k6 }) => {

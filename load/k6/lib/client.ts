@@ -181,10 +181,11 @@ export class Client {
     const exactMs = response ? timeOf(response) : 0;
     const serviceMs = isSingle ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
     const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
-    if (this.#counts && response) {
-      pages.add(1);
+    if (this.#counts) {
+      if (response) pages.add(1);
+      // Also a request without a token was due, and `merge` compares their number with those that were.
       pageMs.add(latencyMs, { page: pageRequest.page });
-      if (response.status === 200 && latencyMs >= this.config.p99Ms) late.add(1);
+      if (response?.status === 200 && latencyMs >= this.config.p99Ms) late.add(1);
     }
     return this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged);
   }
