@@ -68,6 +68,17 @@ test('keeps a finite number of virtual users after a run without an answer', FUL
   expect(run.config.vus).toBeGreaterThan(0);
 });
 
+test('an output of metrics adds no thresholds', FULL, async ({ k6 }, info) => {
+  await using server = await startSimulatedServer({});
+  const thresholds = async (out?: string[]) => {
+    // Every page is late, which the kit judges.
+    const session = await openSession(k6, server.target, { out, sloP99: 0.01 });
+    const { run } = await session.tryArrivals('smoke', 10, 1, { vus: 10 }, 0);
+    return [run.status, run.summary!.thresholds];
+  };
+  expect(await thresholds([`json=${info.outputPath('metrics.json')}`])).toEqual(await thresholds());
+});
+
 test('smoke: generator overload is void with exit status 3', FULL, async () => {
   test.slow();
   const service = { workers: 64, serviceMs: 150, distribution: 'deterministic' } as const;

@@ -57,12 +57,13 @@ const SIZE_COLUMNS = ['window', 'pageSize', 'pages', 'p50Ms', 'itemsPerSecond'];
 export function resultHtml(result: LoadResult): string {
   const { scenario, target, generator, tables: rows = {} } = result;
   const share = generator?.cpuShare;
-  const { time = [], answers = [], sizes = [], shares = [] } = rows;
-  const overTime = (name: string) => time.map((row) => [Number(row['seconds']), Number(row[name])] as const);
-  const byShare = shares.map(({ share, ms }) => [Number(share), Number(ms)] as const);
+  const points = (table: string, x: string, y: string) =>
+    (rows[table] ?? []).map((row) => [Number(row[x]), Number(row[y])] as const);
+  const latencies = { p99: points('time', 'seconds', 'p99Ms'), p50: points('time', 'seconds', 'p50Ms') };
+  const byShare = points('shares', 'share', 'ms');
   const depths = (result.depth?.points ?? []).map(({ depth, p50Ms }) => [depth, p50Ms] as const);
   let admitted = 0;
-  const admissions = answers.map(({ seconds, ok }) => [Number(seconds), (admitted += Number(ok))] as const);
+  const admissions = points('answers', 'seconds', 'ok').map(([at, ok]) => [at, (admitted += ok)] as const);
   const body = markup`${result.void !== false && markup`<p class="note">The result is void: ${result.void}</p>`}
 ${result.summary.map((line) => markup`<p>${line}</p>`)}
 ${facts([
@@ -78,12 +79,12 @@ ${findings(result)}
 ${result.capacity && capacity(result.capacity)}
 ${plot('Latency by depth', 'pages into the traversal', 'p50, ms', { page: depths })}
 ${plot('Requests admitted', 'seconds', 'answered 200, cumulative', { admitted: admissions })}
-${plot('Latency over time', 'seconds', 'ms', { p99: overTime('p99Ms'), p50: overTime('p50Ms') }, { logY: true })}
+${plot('Latency over time', 'seconds', 'ms', latencies, { logY: true })}
 ${plot('Latency by share of requests, over the whole run', 'share of requests', 'ms', { 'from the moment a request was due': byShare }, { logY: true })}
 ${table({
   title: 'By window and page size',
   head: SIZE_COLUMNS,
-  rows: sizes.map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
+  rows: (rows['sizes'] ?? []).map((row) => SIZE_COLUMNS.map((name) => String(row[name]))),
 })}`;
   return loadPage('load result', scenario, verdictOf(result), body);
 }

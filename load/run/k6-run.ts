@@ -219,7 +219,8 @@ export function trackProgress(
   const intervalMs = Math.max(MIN_INTERVAL_MS, (seconds * 1000) / LINES);
   const total = { answers: 0, late: 0, failed: 0 };
   let reportedMs = 0;
-  let recent = { sinceMs: 0, answers: 0, failed: 0 };
+  /** The counts at the beginning of the interval that is judged. */
+  let before = { ...total, atMs: 0 };
   return ({ dueMs, latencyMs, status }) => {
     const atMs = dueMs + latencyMs;
     if (atMs >= reportedMs + intervalMs) {
@@ -228,16 +229,12 @@ export function trackProgress(
         `  ${durationText(atMs)} of ${durationText(seconds * 1000)}: ${number(total.answers)} answers, ${number(total.late)} late, ${number(total.failed)} failed`,
       );
     }
-    const isOver = atMs >= recent.sinceMs + HOPELESS_MS;
-    const { answers, failed: failures } = recent;
-    const isHopeless = isOver && answers >= MIN_ANSWERS && failures >= HOPELESS_SHARE * answers;
-    if (isOver) recent = { sinceMs: atMs, answers: 0, failed: 0 };
+    const [answers, failures] = [total.answers - before.answers, total.failed - before.failed];
+    const isOver = atMs >= before.atMs + HOPELESS_MS;
+    if (isOver) before = { ...total, atMs };
     total.answers += 1;
-    recent.answers += 1;
-    if (failed(status)) {
-      total.failed += 1;
-      recent.failed += 1;
-    } else if (latencyMs >= p99Ms) total.late += 1;
-    return isHopeless;
+    if (failed(status)) total.failed += 1;
+    else if (latencyMs >= p99Ms) total.late += 1;
+    return isOver && answers >= MIN_ANSWERS && failures >= HOPELESS_SHARE * answers;
   };
 }

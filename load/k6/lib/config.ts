@@ -149,14 +149,14 @@ export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): R
   dropped_iterations: [`count<=${Math.floor(errorRate * requestsPerSecond * seconds)}`],
 });
 
-/** Metrics that the kit judges itself by the records. */
+/** Metrics that the kit judges itself by the records, without late answers of the warm-up. */
 const RECORDED_METRICS = /^(checks|findings|http_req_failed|page_ms)\b/;
 
 /** The thresholds for k6: the script's own and `-e THRESHOLDS={"page_ms":["p(99)<300"]}`. */
 export function thresholdsOf(own: Rules): Record<string, Threshold[]> {
   const more: Rules = variable('THRESHOLDS', {}, parseRules, 'JSON such as {"page_ms":["p(99)<300"]}');
   const metrics = Object.keys({ ...own, ...more }).filter(
-    (metric) => areMetricsRead || !RECORDED_METRICS.test(metric),
+    (metric) => !areRecordsRead || !RECORDED_METRICS.test(metric),
   );
   return Object.fromEntries(
     metrics.map((metric) => [metric, [...(own[metric] ?? []), ...(more[metric] ?? [])]]),
