@@ -6,7 +6,7 @@
  */
 import { type DueRequest, openArrivals } from './lib/arrivals.ts';
 import type { Client, PageRequest, Sent } from './lib/client.ts';
-import { readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
+import { atLeastOne, readConfig, scenarioName as name, served, thresholdsOf } from './lib/config.ts';
 import type { Rules } from './lib/config.ts';
 import { HEAD_SECONDS, isOfPages, PAGES } from './lib/presets.ts';
 import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
@@ -21,6 +21,7 @@ const arrivals = openArrivals(config, sendPage);
 
 /** A spike may cause late pages and 429, but no errors; after it, latency and failures must be normal again. */
 const AFTER_SPIKE: Rules = {
+  ...atLeastOne('pages'),
   findings: ['count<1'],
   errors: ['count<1'],
   'page_ms{phase:after}': [`p(99)<${p99Ms}`],

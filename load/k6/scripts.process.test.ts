@@ -92,7 +92,10 @@ test(MORE, byTurns(MORE), async ({ k6 }) => {
   // The script's own thresholds of a metric stay in force.
   const late = await run({ P99_MS: '0.01', THRESHOLDS: '{"page_ms":["max<9000"]}' });
   expect(late).toMatchObject({ status: 99, ...says("'p(99)<0.01'") });
-  expect(await run({ RATE: '0' })).toMatchObject({ status: 107, ...says('no request is due') });
+  // Nothing is requested: no moment is due, or each iteration throws.
+  const nothing: Record<string, string>[] = [{ RATE: '0' }, { FROM: 'yesterday', TO: 'today' }];
+  for (const none of nothing) expect(await run(none)).toMatchObject({ status: 99, ...says("✗ 'count>0'") });
+  expect(await run({ FROM: '2026-03-01T00:00:00Z' })).toMatchObject(says('-e FROM and -e TO must be'));
   expect(await run({ THRESHOLDS: 'p99' })).toMatchObject(says('THRESHOLDS=p99: expected JSON such'));
   expect(await run({ DURATION: 'long' })).toMatchObject(says('a duration such as 90s or 5m'));
   const shortcut = await run({}, '--vus', '3', '--duration', '1s');

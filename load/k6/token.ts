@@ -2,7 +2,7 @@
 import { type DueRequest, openArrivals } from './lib/arrivals.ts';
 import { refuseShortcuts, SETUP, type SetupData, startSoon } from './lib/setup.ts';
 import { countToken, mintInTurn } from './lib/client.ts';
-import { readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
+import { atLeastOne, readConfig, sharedRun, thresholdsOf } from './lib/config.ts';
 import { PRESETS } from './lib/presets.ts';
 
 const config = readConfig({ scenario: 'token', ...PRESETS.token });
@@ -12,6 +12,7 @@ export const options = {
   ...SETUP,
   scenarios: { token: arrivals.scenario },
   thresholds: thresholdsOf({
+    ...atLeastOne('token_calls'),
     http_req_duration: [`p(99)<${config.p99Ms}`],
     http_req_failed: [`rate<=${config.errorRate}`],
   }),

@@ -5,7 +5,7 @@ import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
 import type { Scenario } from 'k6/options';
 import type { SetupData } from './setup.ts';
-import { areMetricsRead, areRecordsRead, isByHand, sharedRun, type LoadConfig } from './config.ts';
+import { areMetricsRead, areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
 import { type Answered, writeArrival } from './record.ts';
 import { dueMoments, randomSource } from '../../estimate/random.ts';
 
@@ -27,7 +27,7 @@ export interface DueRequest extends Readonly<Record<'dueAtMs' | 'dueMs', number>
 
 /**
  * The k6 scenario of a script, and its iteration, which waits for its moment, sends and records. k6's own arrival rates
- * are even, which is easier on a queue than callers are. By hand throws an Error if no request is due.
+ * are even, which is easier on a queue than callers are.
  */
 export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
   config: LoadConfig,
@@ -36,7 +36,6 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
   const { clients, seconds, timeoutSeconds, seed, spikeFactor } = config;
   // Moments of the whole run: exact rates with few VUs, the same for any number of runners.
   const due = dueMoments(config, (draw) => new SharedArray('due moments', draw));
-  if (due.length === 0 && isByHand) throw new Error('no request is due: raise -e RATE or -e DURATION');
   const vus = Math.max(config.vus, clients.length);
   const scenario: Scenario = {
     executor: 'shared-iterations',

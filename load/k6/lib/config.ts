@@ -66,7 +66,6 @@ export interface LoadConfig {
 
 const file = __ENV['LOAD_CONFIG'];
 const given = file ? (JSON.parse(open(file)) as LoadConfig) : undefined;
-export const isByHand = given === undefined;
 
 /** Set on a cluster's runners, which judge answers themselves and count findings. */
 export const sharedRun = given?.runId === undefined ? undefined : given;
@@ -115,6 +114,7 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   const p99Ms = number('P99_MS', SLO.p99Ms);
   const spikeFactor = number('SPIKE_FACTOR', own.spikeFactor ?? 1);
   const [from, to] = [__ENV['FROM'], __ENV['TO']];
+  if (!from !== !to) throw new Error('-e FROM and -e TO must be given together');
   const clients = __ENV['CLIENTS']
     ? parseClients(open(__ENV['CLIENTS']))
     : [{ clientId: required('CLIENT_ID'), tenantId: __ENV['TENANT_ID'] ?? '', secretVariable: SECRET }];
@@ -139,8 +139,12 @@ export function readConfig(own: Partial<LoadConfig> = {}): LoadConfig {
   };
 }
 
+/** By hand: k6 alone would pass a run without a request, such as one whose every iteration throws. */
+export const atLeastOne = (counter: string): Rules => (given ? {} : { [counter]: ['count>0'] });
+
 /** Limits failed requests (also 429 and tokens) and dropped iterations; aborts a run in which 90 % fail. */
 export const served = ({ errorRate, requestsPerSecond, seconds }: LoadConfig): Rules => ({
+  ...atLeastOne('pages'),
   findings: ['count<1'],
   http_req_failed: [
     `rate<=${errorRate}`,
