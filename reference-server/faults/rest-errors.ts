@@ -340,7 +340,7 @@ export const restErrors: readonly Fault[] = [
     'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
     'an If-None-Match without its second quote is 500': withHeaderLike('if-none-match', /^"[^"]*$/),
     'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
-    'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]*$/),
+    'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]+$/),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 500 after (from_id|to),.*500/ })({
     'the request after a NUL is 500': failingOnceAfter((query) => [...query.values()].join().includes('\0')),
