@@ -2,7 +2,16 @@
 import { generateKeyPairSync, X509Certificate, type KeyObject } from 'node:crypto';
 import { importJWK, jwtVerify, SignJWT, type CryptoKey, type JWK } from 'jose';
 import type { TokenClaims } from '../parts.ts';
-import { answers, both, intercepting, isTokenRequest, minting, tokenBody, verifying } from '../run/alter.ts';
+import {
+  answers,
+  both,
+  intercepting,
+  isTokenRequest,
+  minting,
+  perServer,
+  tokenBody,
+  verifying,
+} from '../run/alter.ts';
 import { SELF_SIGNED } from '../http/certificates.ts';
 import { jsonAnswer, type ServiceRequest } from '../http/http.ts';
 import { fieldOf } from './forms.ts';
@@ -128,18 +137,18 @@ export const forged: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-valid-token': /401 unauthenticated, after a later one had been minted/ })({
-    'a mint revokes earlier tokens': lastOnes(1),
+    'a mint revokes earlier tokens': perServer(() => lastOnes(1)),
   }),
   ...fails({ '5-valid-token': /401 unauthenticated, after a wrong client_secret/ })({
-    'a wrong client_secret revokes the tokens of the client': revokedByGuesses(),
+    'a wrong client_secret revokes the tokens of the client': perServer(revokedByGuesses),
   }),
   ...fails({ '5-valid-token': /401 unauthenticated, although the scope was granted/ })({
-    'a token of a part of the requested scopes is refused': refusedIfIssued((request) =>
-      fieldOf('scope')(request)?.includes(' '),
+    'a token of a part of the requested scopes is refused': perServer(() =>
+      refusedIfIssued((request) => fieldOf('scope')(request)?.includes(' ')),
     ),
   }),
   ...failsLater({ '5-valid-token': /after it was issued/ })({
-    'the eighth later mint revokes a token': lastOnes(8),
+    'the eighth later mint revokes a token': perServer(() => lastOnes(8)),
   }),
   ...fails({ '5-valid-token': /200: the token lasts \d+ s more.*401/ })({
     'a token can be used for thirty requests': verifying(() => {

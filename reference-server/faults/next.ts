@@ -178,10 +178,10 @@ export const next: readonly Fault[] = [
 function numbered(
   make: () => (mark: string, given: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>,
 ): ServerOptions {
-  let given = 0;
-  const marking = nextQuery((query) => query.set('cursor', String((given += 1))));
   return {
     wrapHandler: (handler) => {
+      let given = 0;
+      const marking = nextQuery((query) => query.set('cursor', String((given += 1))));
       const plain = marking.wrapHandler!(handler);
       const step = make();
       return async (request) => {

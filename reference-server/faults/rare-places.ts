@@ -35,9 +35,9 @@ const both =
     conditions.every((holds) => holds(query, request));
 
 function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
-  let asked = 0;
   return {
     wrapHandler: (handler) => {
+      let asked = 0;
       const wrong = broken.wrapHandler!(handler);
       return (request) => ((asked += 1) > requests ? wrong : handler)(request);
     },

@@ -5,7 +5,16 @@ import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/htt
 import type { StoredScreening } from '../parts.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { both, eachText, isScreenings, middleware, queryOf, requests, withoutBody } from '../run/alter.ts';
+import {
+  both,
+  eachText,
+  isScreenings,
+  middleware,
+  perServer,
+  queryOf,
+  requests,
+  withoutBody,
+} from '../run/alter.ts';
 import { theme, withoutWindow, type Fault } from './fault.ts';
 import { formOf } from './forms.ts';
 import { screening, withAdded } from './rows.ts';
@@ -18,24 +27,25 @@ const isWriting = ({ method, path }: ServiceRequest, ...methods: string[]): bool
 type Held = Map<string, StoredScreening>;
 
 /** The scratch tenant's screenings by id, which `change` may alter. Where it returns an answer, that is the server's. */
-function writable(
+const writable = (
   method: string,
   change: (held: Held, body: unknown, request: ServiceRequest) => ServiceAnswer | false | void,
-): ServerOptions {
-  let held: Held = new Map();
-  return {
-    ...middleware(() => (request, next) => {
-      const isMatching = request.path.includes(TENANTS.scratch) && isWriting(request, method);
-      const answer = isMatching && change(held, parseJson(String(request.body)), request);
-      return answer || next(request);
-    }),
-    ...withAdded(() => {
-      // Each server starts with its own collection.
-      held = new Map([['1', ofScratch('1', '1970-05-05T05:05:05Z')]]);
-      return ({ tenantId }) => (tenantId === TENANTS.scratch ? [...held.values()] : []);
-    }),
-  };
-}
+): ServerOptions =>
+  perServer(() => {
+    const held: Held = new Map([['1', ofScratch('1', '1970-05-05T05:05:05Z')]]);
+    return both(
+      middleware(() => (request, next) => {
+        const isMatching = request.path.includes(TENANTS.scratch) && isWriting(request, method);
+        const answer = isMatching && change(held, parseJson(String(request.body)), request);
+        return answer || next(request);
+      }),
+      withAdded(
+        () =>
+          ({ tenantId }) =>
+            tenantId === TENANTS.scratch ? [...held.values()] : [],
+      ),
+    );
+  });
 
 const store = (held: Held, ...all: readonly { id: number | string; testTime: string }[]): ServiceAnswer => {
   for (const { id, testTime } of all) held.set(String(id), ofScratch(String(id), testTime));
@@ -137,11 +147,15 @@ export const readOnly: readonly Fault[] = [
 ];
 
 function patchingAll(change: (item: string, times: number) => string): ServerOptions {
-  let times = 0;
-  const counting = middleware(() => (request, next) => {
-    if (isWriting(request, 'PATCH')) times += 1;
-    return next(request);
+  return perServer(() => {
+    let times = 0;
+    const counting = middleware(() => (request, next) => {
+      if (isWriting(request, 'PATCH')) times += 1;
+      return next(request);
+    });
+    return both(
+      eachText((item) => (times > 0 ? change(item, times) : item)),
+      counting,
+    );
   });
-  const shown = eachText((item) => (times > 0 ? change(item, times) : item));
-  return both(shown, counting);
 }

@@ -38,6 +38,18 @@ export function middleware(make: () => Middleware): ServerOptions {
   };
 }
 
+/** For state that several wrappers share: `make` runs once per server, before its parts are wrapped. */
+export function perServer(make: () => ServerOptions): ServerOptions {
+  let made: ServerOptions = {};
+  return {
+    wrapParts: (parts) => {
+      made = make();
+      return made.wrapParts?.(parts) ?? parts;
+    },
+    wrapHandler: (handler) => made.wrapHandler?.(handler) ?? handler,
+  };
+}
+
 type Step = (number: number, ...args: Parameters<Middleware>) => ReturnType<Middleware>;
 
 /** Passes matching requests to `step` with their number in this server, counted from 1. */

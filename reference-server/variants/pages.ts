@@ -18,7 +18,9 @@ import {
   pages as alterPages,
   onQuery,
   requests,
+  perServer,
   setNext,
+  storedPages,
   type PageText,
 } from '../run/alter.ts';
 import type { ServiceRequest } from '../http/http.ts';
@@ -69,16 +71,17 @@ const inCapitals = (text: string): string =>
   text.replace(/"tenantId":"([^"]*)"/, (_, id: string) => `"tenantId":"${id.toUpperCase()}"`);
 
 /** As if the time for a page were over. */
-function cutShort(): ServerOptions {
+const cutShort = storedPages(() => {
   let asked = 0;
-  return alterStored((page) => {
+  return async (query, ask) => {
+    const page = await ask(query);
     asked += 1;
     const keep = Math.max(1, page.items.length - (asked % 4));
     return page.items.length > 3 && keep < page.items.length
       ? { items: page.items.slice(0, keep), more: true }
       : page;
-  });
-}
+  };
+});
 
 const SIGNED_EVERY_MS = 100;
 const SLOW_WRITE_MS = 20;
@@ -148,9 +151,9 @@ export const pages: Groups = {
     }),
   },
   'with short pages': {
-    'pages cut short, each time elsewhere': cutShort(),
+    'pages cut short, each time elsewhere': cutShort,
     // Its next has the same cursor: with another parameter, or as the page itself.
-    'a page cut by time before its first item': (() => {
+    'a page cut by time before its first item': perServer(() => {
       const asked = new Map<string, number>();
       return alterPages((page, query, _, request) => {
         const kind = Number(query.get('from_id') ?? 4) % 5;
@@ -160,7 +163,7 @@ export const pages: Groups = {
         if (times % 3 === 1)
           holdNothing(page, request, (next) => kind === 0 || next.set('scan', String(times)));
       });
-    })(),
+    }),
     'pages of at most 200 items': sized((pageSize) => Math.min(pageSize, 200)),
     'next before an empty last page': alterStored((page, query) => ({
       ...page,
@@ -174,7 +177,7 @@ export const pages: Groups = {
       (next) => `  <${next}> ;rel = "https://example.com/rel/page next" ; foo`,
     ),
   },
-  'with a cache': { 'pages cut short, each time elsewhere, which a cache repeats': cutShort() },
+  'with a cache': { 'pages cut short, each time elsewhere, which a cache repeats': cutShort },
   'with a rate limit': {
     // Its parser refuses that spelling.
     'testTime in UTC as recorded, with -00:00, and next with Z': (() => {
