@@ -45,7 +45,7 @@ interface Outcome {
   readonly durationMs: number;
 }
 
-/** Called for every request that could be parsed. */
+/** Called after each answer; not for CONNECT, an unknown expectation, and what is not valid HTTP. */
 export type Observer = (outcome: Outcome) => void;
 
 interface ListenOptions {
@@ -62,7 +62,7 @@ export interface Listener extends AsyncDisposable {
   readonly port: number;
   /** `http://host:port` */
   readonly origin: string;
-  /** With an observer, each answer has an X-Request-Id: the client's own if it is short and plain. */
+  /** With an observer, the answers it is called for have an X-Request-Id: the client's own if it is short and plain. */
   handle(handler: Handler, observer?: Observer): void;
   /** Accepts no new requests and waits up to graceMs for those in flight. Default 0. */
   stop(graceMs?: number): Promise<void>;

@@ -33,7 +33,7 @@ export interface ServerOptions {
   readonly signingKeyPem?: string;
   /** Injected clock: milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number;
-  /** NDJSON file for primary's events, truncated at the start; later events are appended. */
+  /** NDJSON file to which primary's events are appended; emptied first, unless an earlier process delivered to it. */
   readonly events?: string;
   /** Directory for every tenant's events: TENANT.ndjson. */
   readonly eventsDir?: string;
