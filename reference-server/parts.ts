@@ -68,6 +68,9 @@ export interface Client {
   readonly suspended: boolean;
 }
 
+/** What an ordinary client may do. */
+export const GRANTED = { scopes: ['screenings.read'], grantTypes: ['client_credentials'], suspended: false };
+
 /** Too many unconfirmed secrets are waiting to be checked: the token endpoint answers 429. */
 export class TooManyGuesses extends Error {
   override readonly name = 'TooManyGuesses';

@@ -189,6 +189,13 @@ export async function mintToken(
   return (json as { access_token: string }).access_token;
 }
 
+/** Requests pages of primary with its token; `query` begins with a question mark. */
+export async function pagesOf(target: ReferenceTarget): Promise<(query: string) => Promise<Received>> {
+  const { primary } = target.clients;
+  const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
+  return (query) => send(`${screeningsUrl(target.baseUrl, primary.tenantId)}${query}`, { headers });
+}
+
 /** The texts of all items of a client's tenant, by default primary's, that a traversal with this query returns. */
 export async function itemsOf(
   target: ReferenceTarget,

@@ -1,5 +1,4 @@
 /** The command `npm run reference-server`, in separate processes. */
-import { screeningsUrl } from '../../engine/client/page.ts';
 import { runInChild } from '../../fixtures/own-tests/run-command.ts';
 import { FULL } from '../../fixtures/own-tests/tiers.ts';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -12,7 +11,7 @@ import { decodeJwt } from 'jose';
 import { faultByName } from './fault-by-name.ts';
 import { defaultProvisioning, TENANTS } from '../run/provisioning.ts';
 import { execute } from '../store/connections.ts';
-import { itemsOf, mintToken, send, test as base } from '../testing.ts';
+import { itemsOf, mintToken, pagesOf, test as base } from '../testing.ts';
 import type { ReferenceTarget } from '../run/target.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
@@ -63,11 +62,9 @@ const test = base.extend<{ run: Run }>({
   },
 });
 
-const statusOf = async ({ baseUrl, authUrl, clients }: ReferenceTarget): Promise<() => Promise<number>> => {
-  const authorization = `Bearer ${await mintToken({ authUrl }, clients.primary)}`;
-  return async () =>
-    (await send(`${screeningsUrl(baseUrl, TENANTS.primary)}?${WINDOW}`, { headers: { authorization } }))
-      .status;
+const statusOf = async (target: ReferenceTarget): Promise<() => Promise<number>> => {
+  const pages = await pagesOf(target);
+  return async () => (await pages(`?${WINDOW}`)).status;
 };
 
 test('prints ready, writes a private target file, runs outage commands, exits with 0', async ({ run }) => {
@@ -106,12 +103,10 @@ test('uses public URLs in next, iss and aud while it listens on every interface'
     authUrl: 'https://auth.example.com',
   });
   const port = /listening on \S+:(\d+)/.exec(output())?.[1];
-  const here = `http://127.0.0.1:${port}`;
-  const token = await mintToken({ authUrl: here }, target.clients.primary);
+  const here = { ...target, baseUrl: `http://127.0.0.1:${port}`, authUrl: `http://127.0.0.1:${port}` };
+  const token = await mintToken(here, target.clients.primary);
   expect(decodeJwt(token)).toMatchObject({ iss: target.authUrl, aud: target.baseUrl });
-  const { json, headers } = await send(`${screeningsUrl(here, TENANTS.primary)}?${WINDOW}&pageSize=5`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
+  const { json, headers } = await (await pagesOf(here))(`?${WINDOW}&pageSize=5`);
   const { next } = (json as { links: { next: string } }).links;
   expect(next).toContain('https://api.example.com/screenings/v1/tenants/');
   expect(headers.get('link')).toContain(next);

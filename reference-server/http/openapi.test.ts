@@ -3,11 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { expect } from '@playwright/test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
-import { screeningsUrl } from '../../engine/client/page.ts';
 import { certifyServer } from '../../certify/proof/faults.ts';
 import { StoreUnavailable, TooManyGuesses } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { goodForm, mintToken, type Received, requestToken, send, test } from '../testing.ts';
+import { goodForm, pagesOf, type Received, requestToken, send, test } from '../testing.ts';
 import { selectIds } from '../../engine/requirements.ts';
 
 interface Response {
@@ -93,11 +92,10 @@ const FAILURES: [status: number, path: string, options: ServerOptions][] = [
 for (const [status, path, options] of FAILURES)
   test(`documents the ${status} of ${path} of a server that fails or limits`, async ({ start }) => {
     const target = (await start(options)).target();
-    const { primary } = target.clients;
-    const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z`;
-    const authorization = path === TOKEN ? '' : `Bearer ${await mintToken(target, primary)}`;
+    const pages = path === TOKEN ? undefined : await pagesOf(target);
     const ask = (): Promise<Received> =>
-      path === TOKEN ? requestToken(target, goodForm(primary)) : send(url, { headers: { authorization } });
+      pages?.('?from=2024-02-01T00:00:00Z&to=2024-03-01T00:00:00Z') ??
+      requestToken(target, goodForm(target.clients.primary));
     // It continues to serve.
     const answers = [await ask(), await ask()];
     expect(answers.at(-1)!.status).toBe(status);

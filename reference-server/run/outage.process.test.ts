@@ -7,7 +7,7 @@ import pg from 'pg';
 import { openDatabase } from '../store/database.ts';
 import { loadProvisioning, defaultProvisioning } from './provisioning.ts';
 import { startServer } from './start.ts';
-import { mintToken, send, skipWithoutEngine, test } from '../testing.ts';
+import { mintToken, pagesOf, send, skipWithoutEngine, test } from '../testing.ts';
 
 const WINDOW = 'from=2024-02-01T00:00:00Z&to=2025-02-02T00:00:00Z';
 
@@ -71,16 +71,13 @@ for (const way of ['embedded', 'testcontainers'] as const)
   });
 
 test('returns 503 after the timeout of a statement or of a connection', FULL, async ({ start, database }) => {
-  const server = await start();
-  const target = server.target();
-  const { primary } = target.clients;
-  const headers = { authorization: `Bearer ${await mintToken(target, primary)}` };
-  const url = `${screeningsUrl(target.baseUrl, primary.tenantId)}?${WINDOW}&pageSize=3`;
+  const pages = await pagesOf((await start()).target());
+  const query = `?${WINDOW}&pageSize=3`;
   const blocker = new pg.Client({ connectionString: database.url });
   await blocker.connect();
   try {
     await blocker.query('BEGIN; LOCK TABLE screening IN ACCESS EXCLUSIVE MODE');
-    const answers = await Promise.all(Array.from({ length: 25 }, () => send(url, { headers })));
+    const answers = await Promise.all(Array.from({ length: 25 }, () => pages(query)));
     for (const { status, json } of answers) {
       expect(status).toBe(503);
       expect(json).toMatchObject({ code: 'service_unavailable' });
@@ -89,7 +86,7 @@ test('returns 503 after the timeout of a statement or of a connection', FULL, as
     // Ends its transaction too.
     await blocker.end();
   }
-  expect((await send(url, { headers })).status).toBe(200);
+  expect((await pages(query)).status).toBe(200);
 });
 
 test('a stopping server answers requests in flight and accepts no new ones', FULL, async ({ start }) => {

@@ -12,7 +12,7 @@ import { createClientRegistry, hashSecret } from '../auth.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
 import { readEvents, writeEvents } from '../events.ts';
-import type { Client, ClientRegistry } from '../parts.ts';
+import { GRANTED, type Client, type ClientRegistry } from '../parts.ts';
 import { forgetTenant, storeScreenings } from '../store/store.ts';
 
 /** Tenant ids of the default provisioning, by role of their client. */
@@ -70,16 +70,9 @@ export function defaultProvisioning({ count = 3_500, secondCount = 300 } = {}): 
 }
 
 function client(role: ClientName, tenantId: string): ProvisionedClient {
-  return {
-    role,
-    clientId: `${role}-client`,
-    // Two dashes are a comment in SQL for some firewalls, which would never let this client in.
-    clientSecret: randomBytes(24).toString('base64url').replaceAll('-', '_'),
-    tenantId,
-    scopes: ['screenings.read'],
-    grantTypes: ['client_credentials'],
-    suspended: false,
-  };
+  // Two dashes are a comment in SQL for some firewalls, which would never let this client in.
+  const clientSecret = randomBytes(24).toString('base64url').replaceAll('-', '_');
+  return { role, clientId: `${role}-client`, clientSecret, tenantId, ...GRANTED };
 }
 
 /** The default set with the dataset files of primary and the second tenant, whose ids are in them. Throws DatasetError. */
@@ -114,9 +107,9 @@ const provisioningFile = z.strictObject({
       clientId: z.string().min(1),
       clientSecret: z.string().min(1),
       tenantId: uuid,
-      scopes: z.array(z.string()).default(['screenings.read']),
-      grantTypes: z.array(z.string()).default(['client_credentials']),
-      suspended: z.boolean().default(false),
+      scopes: z.array(z.string()).default(GRANTED.scopes),
+      grantTypes: z.array(z.string()).default(GRANTED.grantTypes),
+      suspended: z.boolean().default(GRANTED.suspended),
     }),
   ),
 });

@@ -1,10 +1,9 @@
 /** A screening store in memory (pages of 4.2), and the parts of a service that has everything in memory. */
-import { OFFERED_SCOPE } from '../../engine/client/client.ts';
 import { instant } from '../../engine/data/instant.ts';
 import { compareKeys, rangeOf } from '../../engine/data/oracle.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { createTokenIssuer } from '../auth.ts';
-import type { ScreeningStore, ServiceParts } from '../parts.ts';
+import { GRANTED, type ScreeningStore, type ServiceParts } from '../parts.ts';
 
 /** Screenings by tenant UUID in lower case; exactly the tenants in the map are onboarded. */
 export function createMemoryStore(tenants: ReadonlyMap<string, Iterable<Screening>>): ScreeningStore {
@@ -30,7 +29,6 @@ export function memoryParts(
   own: Pick<ServiceParts, 'baseUrl' | 'authUrl'> & Partial<ServiceParts>,
 ): ServiceParts {
   const named = { issuer: own.authUrl, audience: own.baseUrl };
-  const granted = { scopes: [OFFERED_SCOPE], grantTypes: ['client_credentials'], suspended: false };
   return {
     ...{ ...named, pathPrefix: '', tokenLifetimeSeconds: 3600, now: Date.now },
     store: createMemoryStore(tenants),
@@ -38,7 +36,7 @@ export function memoryParts(
     clients: {
       async authenticate(id, secret) {
         const known = clients.find((one) => one.clientId === id && one.clientSecret === secret);
-        return known && { ...known, ...granted };
+        return known && { ...known, ...GRANTED };
       },
     },
     ...own,
