@@ -251,7 +251,7 @@ test('a token that expires while one check uses it is renewed', async ({ small }
 });
 
 test('reports a rule as untested if its combinations are not served', async ({ small }) => {
-  const server = answering('400 invalid_time_range', (query) => /\.\d{9}/.test(query.get('from') ?? ''));
+  const server = answering('400 invalid_time_range', (_, query) => /\.\d{9}/.test(query.get('from') ?? ''));
   const only = ['7.2-page_size_out_of_range'] as const;
   const report = await certifyServer(small, server, 'bare', { only, runs: 2 });
   expect(resultOf(report, only[0])).toMatchObject({

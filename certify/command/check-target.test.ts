@@ -52,7 +52,7 @@ for (const [what, change, options, words] of [
   [
     'no contradiction if only the first page comes',
     (target) => target,
-    answering(brokenAnswer, (query) => query.has('from_id')),
+    answering(brokenAnswer, (_, query) => query.has('from_id')),
     undefined,
   ],
   [

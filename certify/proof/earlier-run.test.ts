@@ -184,7 +184,7 @@ const withCursor = (process: string): ServerOptions => nextQuery((query) => quer
 const ownCursors = (otherwise: () => ServiceAnswer): ServerOptions =>
   both(
     withCursor('b'),
-    answering(otherwise, (query) => ![null, 'b'].includes(query.get('cursor'))),
+    answering(otherwise, (_, query) => ![null, 'b'].includes(query.get('cursor'))),
   );
 
 for (const [what, words, later] of [

@@ -319,7 +319,7 @@ test('what bcrypt, Nimbus and Akka HTTP accept by default is observed, not judge
 // The proof of variants permits warnings.
 test('invalid_target for an unknown resource is no warning', async ({ small }) => {
   const only = ['4.1-unknown-parameters'] as const;
-  const server = refusing('400 invalid_target', (form) => form.has('resource'));
+  const server = refusing('400 invalid_target', (_, form) => form.has('resource'));
   for (const mode of ['full', 'bare'] as const) {
     const report = await certifyServer(small, server, mode, { runs: 1, only });
     expect(resultOf(report, only[0]).status).toBe('pass');

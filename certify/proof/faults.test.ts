@@ -66,7 +66,7 @@ test('at most one fault in twenty has another requirement as its first cause', (
 });
 
 test('a refused from_id is attributed to 4.2-from_id, and not to the fraction of from', async ({ small }) => {
-  const refusing = answering('400 invalid_request', (query) => query.get('from_id') === String(MAX_ID));
+  const refusing = answering('400 invalid_request', (_, query) => query.get('from_id') === String(MAX_ID));
   const only = ['4.2-from_id', '4.2-fractions-finer'] as const;
   const report = await certifyServer(small, refusing, 'bare', { runs: 1, only });
   expect(only.map((id) => resultOf(report, id).status)).toEqual(['fail', 'pass']);

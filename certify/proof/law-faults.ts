@@ -167,7 +167,7 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ),
   }),
   ...foundBy('no query, however odd, makes the server fail', 'bare', {
-    'a bracket in the name of a parameter is a crash': answering('500 internal_error', (query) =>
+    'a bracket in the name of a parameter is a crash': answering('500 internal_error', (_, query) =>
       [...query.keys()].some((name) => /[[\]{}]/.test(name)),
     ),
   }),
@@ -182,12 +182,12 @@ export const LAW_FAULTS: readonly LawFault[] = [
     ),
   }),
   ...foundBy('a token request with any other client_id is refused', 'bare', {
-    'a client_id beyond letters, digits and hyphens is a crash': refusing('500 server_error', (form) =>
+    'a client_id beyond letters, digits and hyphens is a crash': refusing('500 server_error', (_, form) =>
       /[^\w-]/.test(form.get('client_id')?.join('') ?? ''),
     ),
   }),
   ...foundBy('a token request with any other client_secret is refused', 'full', {
-    'a client_secret with a sign that forms encode is a crash': refusing('500 server_error', (form) =>
+    'a client_secret with a sign that forms encode is a crash': refusing('500 server_error', (_, form) =>
       /[%&=+ é~]/.test(form.get('client_secret')?.join('') ?? ''),
     ),
   }),

@@ -211,7 +211,7 @@ for (const [what, ids, supply, words] of SUPPLIES)
 
 const notFound = answering(
   () => html(404, 'Not Found'),
-  (_, { path }) => path.startsWith('/api/'),
+  ({ path }) => path.startsWith('/api/'),
 );
 
 test('a baseUrl at which a web server answers 404 in HTML', async ({ small }) => {

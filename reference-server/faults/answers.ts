@@ -1,5 +1,4 @@
 /** Faults in the bytes and headers of any answer, and differences between two copies of one screening (2.3, 2.4, 5). */
-import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { ServiceAnswer } from '../http/http.ts';
 import {
   answers,
@@ -18,7 +17,7 @@ import {
 } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { authorizationOf } from './bearer.ts';
-import { accepts } from './dialects.ts';
+import { accepts, compressed } from './dialects.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { fieldOf } from './forms.ts';
 
@@ -33,14 +32,7 @@ const inLatin1 = (text: string): Buffer =>
 const pageBytes = (alter: (text: string) => Buffer): ServerOptions =>
   onPages((page) => ({ ...page, body: alter(String(page.body)) }));
 
-const gzipped = (page: ServiceAnswer, octetsLost = 0): ServiceAnswer => {
-  const body = gzipSync(String(page.body));
-  return withHeader(
-    { ...page, body: body.subarray(0, body.length - octetsLost) },
-    'content-encoding',
-    'gzip',
-  );
-};
+const isBeyond32Kb = ({ body }: ServiceAnswer): boolean => String(body).length > 32_768;
 
 export const answered: readonly Fault[] = [
   ...fails({ '2.3-object-stable': /as another answer showed it/ })({
@@ -68,27 +60,21 @@ export const answered: readonly Fault[] = [
   }),
   ...fails({ '4.2-repeatable': /as number \d+ again/ })({
     'the cache of compressed pages lacks an item': pages((page, _, __, request) => {
-      if (accepts(request, 'gzip')) page.items.splice(1, 1);
+      if (accepts('gzip')(request)) page.items.splice(1, 1);
     }),
   }),
   ...fails({ '4.2-repeatable': /the same page for Accept-Encoding: gzip/ })({
-    'compressed pages are truncated': onPages((page, _, request) =>
-      accepts(request, 'gzip') ? gzipped(page, 20) : page,
-    ),
-    'compressed pages of more than 32 kB are truncated': onPages((page, _, request) =>
-      accepts(request, 'gzip') ? gzipped(page, String(page.body).length > 32_768 ? 20 : 0) : page,
+    'compressed pages are truncated': onPages((page) => compressed(page, 'gzip', 20), accepts('gzip')),
+    'compressed pages of more than 32 kB are truncated': onPages(
+      (page) => compressed(page, 'gzip', isBeyond32Kb(page) ? 20 : 0),
+      accepts('gzip'),
     ),
   }),
   ...failsLater({ '4.2-repeatable': /the same page for Accept-Encoding: br/ })({
-    'pages of more than 32 kB are truncated in br': onPages((page, _, request) => {
-      const body = String(page.body);
-      if (body.length <= 32_768 || !accepts(request, 'br')) return page;
-      return withHeader(
-        { ...page, body: brotliCompressSync(body).subarray(0, -20) },
-        'content-encoding',
-        'br',
-      );
-    }),
+    'pages of more than 32 kB are truncated in br': onPages(
+      (page) => (isBeyond32Kb(page) ? compressed(page, 'br', 20) : page),
+      accepts('br'),
+    ),
   }),
   ...fails({ '2.4-items': /items: an array/ })({
     'a cache serves what it compressed to clients that accept no gzip': middleware(() => {
@@ -96,10 +82,10 @@ export const answered: readonly Fault[] = [
       return async (request, next) => {
         const answer = await next(request);
         if (!isScreenings(request) || answer.status !== 200) return answer;
-        if (!accepts(request, 'gzip')) return { ...answer, body: kept.get(request.path) ?? answer.body };
-        const compressed = gzipped(answer);
-        kept.set(request.path, compressed.body);
-        return compressed;
+        if (!accepts('gzip')(request)) return { ...answer, body: kept.get(request.path) ?? answer.body };
+        const zipped = compressed(answer, 'gzip');
+        kept.set(request.path, zipped.body);
+        return zipped;
       };
     }),
   }),

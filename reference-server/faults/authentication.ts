@@ -5,6 +5,7 @@ import {
   accepting,
   answering,
   both,
+  crashing,
   emptyPage,
   header,
   isScreenings,
@@ -14,10 +15,11 @@ import {
   refusals,
   requests,
   verifying,
-  type Where,
 } from '../run/alter.ts';
+import { every, hasHeader, hasParameter, isAfterCursor, type Where } from '../run/conditions.ts';
 import type { ServerOptions } from '../run/start.ts';
 import {
+  anonymous,
   authorizationOf,
   authorized,
   basicOf,
@@ -41,57 +43,46 @@ const tokenFrom = (otherToken: (request: ServiceRequest) => string | null | unde
       ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } }
       : request;
   });
-/** Rejects what it does not know before it authenticates the client, and knows this parameter. */
-const knowing = (name: string, served: ServerOptions): ServerOptions =>
-  both(
-    served,
-    answering('400 invalid_request', (query) =>
-      [...query.keys()].some((key) => ![...PARAMETERS, name].includes(key)),
-    ),
+const tokenInHeader = (name: string): ServerOptions =>
+  tokenFrom(({ headers }) => headers[name]?.replace('Bearer ', ''));
+/** Rejects parameters before it authenticates the client, except those that the API has and `further`. */
+export const refusingUnknownParameters = (...further: readonly string[]): ServerOptions =>
+  answering('400 invalid_request', (_, query) =>
+    [...query.keys()].some((name) => ![...PARAMETERS, ...further].includes(name)),
   );
 const tokenInQuery = (name: string, where: Where = () => true): ServerOptions =>
-  tokenFrom((request) => (where(queryOf(request), request) ? queryOf(request).get(name) : undefined));
+  tokenFrom((request) => (where(request, queryOf(request)) ? queryOf(request).get(name) : undefined));
 
 /** Answers every request whose Authorization header ('' if absent) matches, without further checks. */
 const onHeader = (authorization: RegExp, answer: Parameters<typeof answering>[0]): ServerOptions =>
-  answering(answer, (_, request) => authorization.test(authorizationOf(request)));
+  answering(answer, (request) => authorization.test(authorizationOf(request)));
 
 const authorizedAs = (spelling: RegExp, usual: string): ServerOptions =>
   authorized((value) => value.replace(spelling, usual));
 
-const isAfterSmallBearer = (request: ServiceRequest): boolean =>
-  authorizationOf(request).startsWith('bearer ');
+const isAfterSmallBearer = hasHeader('authorization', /^bearer /);
 
 const cachedWithout = (ignored: RegExp): ServerOptions => cachedBy((token) => token.replace(ignored, ''));
 
 export const authentication: readonly Fault[] = [
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
     'accepts a token in the cookie token': tokenFrom((request) => cookieOf(request, 'token')),
-    'accepts a token in X-Forwarded-Access-Token': tokenFrom(
-      ({ headers }) => headers['x-forwarded-access-token'],
-    ),
-    'accepts a token in the header Token': tokenFrom(({ headers }) => headers['token']),
-    'accepts a token in X-Amzn-Oidc-Data': tokenFrom(({ headers }) => headers['x-amzn-oidc-data']),
-    'accepts a token in X-Forwarded-Authorization': tokenFrom(({ headers }) =>
-      headers['x-forwarded-authorization']?.replace('Bearer ', ''),
-    ),
-    'an empty Authorization header needs no token': accepting(
-      'unauthenticated',
-      (_, { headers }) => headers['authorization'] === '',
-    ),
-    'debug=true needs no token': accepting('unauthenticated', (query) => query.get('debug') === 'true'),
-    'other unknown parameters are 400, and debug=true needs no token': knowing(
-      'debug',
-      accepting('unauthenticated', (query) => query.get('debug') === 'true'),
+    'accepts a token in X-Forwarded-Access-Token': tokenInHeader('x-forwarded-access-token'),
+    'accepts a token in the header Token': tokenInHeader('token'),
+    'accepts a token in X-Amzn-Oidc-Data': tokenInHeader('x-amzn-oidc-data'),
+    'accepts a token in X-Forwarded-Authorization': tokenInHeader('x-forwarded-authorization'),
+    'an empty Authorization header needs no token': anonymous(hasHeader('authorization', /^$/)),
+    'debug=true needs no token': anonymous(hasParameter('debug', /^true$/)),
+    'other unknown parameters are 400, and debug=true needs no token': both(
+      anonymous(hasParameter('debug', /^true$/)),
+      refusingUnknownParameters('debug'),
     ),
     'X-Amzn-Oidc-Data is 400, and accepts a token in X-Forwarded-Authorization': both(
-      tokenFrom(({ headers }) => headers['x-forwarded-authorization']?.replace('Bearer ', '')),
-      answering('400 invalid_request', (_, { headers }) => headers['x-amzn-oidc-data'] !== undefined),
+      tokenInHeader('x-forwarded-authorization'),
+      answering('400 invalid_request', hasHeader('x-amzn-oidc-data')),
     ),
-    'public=true needs no token': accepting('unauthenticated', (query) => query.get('public') === 'true'),
-    'a URL with /health needs no token': accepting('unauthenticated', (_, { path }) =>
-      path.includes('/health'),
-    ),
+    'public=true needs no token': anonymous(hasParameter('public', /^true$/)),
+    'a URL with /health needs no token': anonymous(({ path }) => path.includes('/health')),
     'a request without a token gets an empty page': onHeader(/^$/, emptyPage),
   }),
   ...fails({ '4.2-success': /200.*401 unauthenticated/ })({
@@ -110,7 +101,7 @@ export const authentication: readonly Fault[] = [
     'ignores text after the token': authorized((value) => value.split(' ').slice(0, 2).join(' ')),
     'accepts client credentials by Basic instead of a token': answering(
       emptyPage,
-      (_, request) => basicOf(request)?.startsWith('primary-client:') === true,
+      (request) => basicOf(request)?.startsWith('primary-client:') === true,
     ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*400/ })({
@@ -128,18 +119,18 @@ export const authentication: readonly Fault[] = [
   ...fails({ '5-garbage': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a bearer that is no JWT is 500': onHeader(/^Bearer [^.]+$/, '500 internal_error'),
     'an encrypted token is 500': onHeader(/^Bearer ([^.]*\.){4}[^.]*$/, '500 internal_error'),
-    'an alg that is no string is 500': answering('500 internal_error', (_, request) => {
+    'an alg that is no string is 500': crashing((request) => {
       const { alg } = headerOf(tokenOf(request));
       return alg !== undefined && typeof alg !== 'string';
     }),
-    'a kid that is no string is 500 where alg is one': answering('500 internal_error', (_, request) => {
+    'a kid that is no string is 500 where alg is one': crashing((request) => {
       const { alg, kid } = headerOf(tokenOf(request));
       return typeof alg === 'string' && kid !== undefined && typeof kid !== 'string';
     }),
-    'a token whose tenant_id is no UUID is 500': answering('500 internal_error', (_, request) =>
+    'a token whose tenant_id is no UUID is 500': crashing((request) =>
       /^[^-]+$/.test(payloadOf(tokenOf(request))?.tenant_id ?? ''),
     ),
-    'a token whose payload is null is 500': answering('500 internal_error', (_, request) =>
+    'a token whose payload is null is 500': crashing((request) =>
       /^[^.]*\.bnVsbA(\.|$)/.test(tokenOf(request)),
     ),
   }),
@@ -169,20 +160,15 @@ export const authentication: readonly Fault[] = [
     ),
     'does not verify a token of two parts': trusted((token) => token.split('.').length === 2),
     // A gateway that compares the scheme with its capital lets the request pass.
-    'does not verify a token after bearer in lower case': accepting(
-      'unauthenticated',
-      (_, request) => isAfterSmallBearer(request) && payloadOf(authorizationOf(request)) !== undefined,
+    'does not verify a token after bearer in lower case': anonymous(
+      every(isAfterSmallBearer, (request) => payloadOf(authorizationOf(request)) !== undefined),
     ),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/ })({
-    'does not compare the tenant after bearer in lower case': accepting('forbidden', (_, request) =>
-      isAfterSmallBearer(request),
-    ),
+    'does not compare the tenant after bearer in lower case': accepting('forbidden', isAfterSmallBearer),
   }),
   ...failsFull({ '5-forbidden': /403 forbidden.*200/, '5-forbidden-unknown': /403 forbidden.*200/ })({
-    'pages after a cursor are served to every tenant': accepting('forbidden', (query) =>
-      query.has('from_id'),
-    ),
+    'pages after a cursor are served to every tenant': accepting('forbidden', isAfterCursor),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
     'accepts tokens for twenty minutes after exp': verifying(() => async (token, nowSeconds, real) => {
@@ -195,10 +181,11 @@ export const authentication: readonly Fault[] = [
     'accepts token in the query': tokenInQuery('token'),
     'accepts jwt in the query': tokenInQuery('jwt'),
     'accepts id_token in the query': tokenInQuery('id_token'),
-    'other unknown parameters are 400, and accepts jwt in the query': knowing('jwt', tokenInQuery('jwt')),
-    'accepts access_token in the query after a cursor': tokenInQuery('access_token', (query) =>
-      query.has('from_id'),
+    'other unknown parameters are 400, and accepts jwt in the query': both(
+      tokenInQuery('jwt'),
+      refusingUnknownParameters('jwt'),
     ),
+    'accepts access_token in the query after a cursor': tokenInQuery('access_token', isAfterCursor),
   }),
 ];
 

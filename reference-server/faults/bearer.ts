@@ -4,7 +4,8 @@ import type { JWK } from 'jose';
 import { encodePart } from '../../engine/client/altered-token.ts';
 import type { ServiceRequest } from '../http/http.ts';
 import type { TokenClaims } from '../parts.ts';
-import { both, minting, requests, verifying } from '../run/alter.ts';
+import { accepting, both, minting, requests, verifying } from '../run/alter.ts';
+import { type Where } from '../run/conditions.ts';
 import type { ServerOptions } from '../run/start.ts';
 
 export const authorizationOf = ({ headers }: ServiceRequest): string => headers['authorization'] ?? '';
@@ -17,6 +18,9 @@ export const basicOf = (request: ServiceRequest): string | undefined => {
 };
 export const cookieOf = ({ headers }: ServiceRequest, name: string): string | undefined =>
   new RegExp(`\\b${name}=([^;]+)`).exec(headers['cookie'] ?? '')?.[1];
+
+/** Serves matching requests without a valid token. */
+export const anonymous = (where: Where): ServerOptions => accepting('unauthenticated', where);
 
 /** Changes the Authorization header, if there is one. */
 export const authorized = (change: (authorization: string) => string): ServerOptions =>

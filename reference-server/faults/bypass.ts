@@ -7,7 +7,6 @@ import {
   emptyPage,
   header,
   html,
-  intercepting,
   isScreenings,
   itemTexts,
   middleware,
@@ -20,9 +19,10 @@ import {
   withHeader,
   withoutBody,
 } from '../run/alter.ts';
+import { hasHeader, hasParameter } from '../run/conditions.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
+import { anonymous, authorizationOf, cookieOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import { formOf } from './forms.ts';
 import { claiming } from './tenants.ts';
@@ -42,9 +42,6 @@ const spelled = (
   });
 
 const TRAILING_SLASH = /\/v1\/tenants\/([^/?]+)\/screenings\/(?=\?|$)/;
-
-const anonymous = (isServed: (request: ServiceRequest) => boolean): ServerOptions =>
-  accepting('unauthenticated', (_, request) => isServed(request));
 
 /** Replaces a tenant in the path that is like the token's tenant by the token's tenant. */
 const tenantsLike = (isLike: (shown: string, own: string) => boolean): ServerOptions =>
@@ -92,6 +89,8 @@ const afterwards = (method: string, alter: (page: ServiceAnswer) => ServiceAnswe
     };
   });
 
+const isFromHere = hasHeader('x-forwarded-for', /^127\.0\.0\.1$/);
+
 const EMPTY = 'from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:00Z';
 
 export const bypasses: readonly Fault[] = [
@@ -117,49 +116,42 @@ export const bypasses: readonly Fault[] = [
     ),
     'X-HTTP-Method-Override makes a POST a GET without authentication': answering(
       emptyPage,
-      (_, { headers }) => headers['x-http-method-override'] === 'GET',
+      hasHeader('x-http-method-override', /^GET$/),
     ),
     'X-HTTP-Method makes a POST a GET without authentication': answering(
       emptyPage,
-      (_, { headers }) => headers['x-http-method'] === 'GET',
+      hasHeader('x-http-method', /^GET$/),
     ),
     '_method in a form makes a POST a GET without authentication': answering(
       emptyPage,
-      (_, request) => formOf(request).get('_method')?.[0] === 'GET',
+      (request) => formOf(request).get('_method')?.[0] === 'GET',
     ),
     'an unknown method is served like GET and needs no token': answering(
       emptyPage,
-      (_, { method }) => !/^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE)$/.test(method),
+      ({ method }) => !/^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|TRACE)$/.test(method),
     ),
     'parameters of path segments bypass authentication': spelled(
       /^\/v1;[^/]*\/tenants;[^/]*\/([^;/?]+);[^/]*\/screenings;[^/?]*(?=\?|$)/,
       401,
     ),
-    'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(
-      ({ headers }) => headers['x-forwarded-for'] === '127.0.0.1',
-    ),
+    'X-Forwarded-For 127.0.0.1 bypasses authentication': anonymous(isFromHere),
     'X-Remote-Addr 127.0.0.1 bypasses authentication': anonymous(
-      ({ headers }) => headers['x-remote-addr'] === '127.0.0.1',
+      hasHeader('x-remote-addr', /^127\.0\.0\.1$/),
     ),
-    'X-Webauth-User bypasses authentication': anonymous(
-      ({ headers }) => headers['x-webauth-user'] === 'primary-client',
-    ),
-    'X-Debug bypasses authentication': anonymous(({ headers }) => headers['x-debug'] === 'true'),
+    'X-Webauth-User bypasses authentication': anonymous(hasHeader('x-webauth-user', /^primary-client$/)),
+    'X-Debug bypasses authentication': anonymous(hasHeader('x-debug', /^true$/)),
     'X-Auth-Request-User bypasses authentication': anonymous(
-      ({ headers }) => headers['x-auth-request-user'] === 'primary-client',
+      hasHeader('x-auth-request-user', /^primary-client$/),
     ),
     'X-Original-URL of a health check bypasses authentication': anonymous(
-      ({ headers }) => headers['x-original-url'] === '/health',
+      hasHeader('x-original-url', /^\/health$/),
     ),
     'health checks are answered ok, and X-Forwarded-User bypasses authentication': both(
-      anonymous(({ headers }) => headers['x-forwarded-user'] !== undefined),
-      answering(
-        () => html(200, 'ok'),
-        (_, { headers }) => /HealthChecker/.test(headers['user-agent'] ?? ''),
-      ),
+      anonymous(hasHeader('x-forwarded-user')),
+      answering(() => html(200, 'ok'), hasHeader('user-agent', /HealthChecker/)),
     ),
     'X-HTTP-Method-Override is honoured, and PUT needs no token': both(
-      intercepting(emptyPage, (request) => request.method === 'PUT' && isScreenings(request)),
+      answering(emptyPage, ({ method }) => method === 'PUT'),
       requests((request) => ({
         ...request,
         method: request.headers['x-http-method-override'] ?? request.method,
@@ -175,7 +167,7 @@ export const bypasses: readonly Fault[] = [
       anonymous((request) => cookieOf(request, 'session') === 'known'),
     ),
     'a next needs no token because it is signed': both(
-      accepting('unauthenticated', (query) => query.get('signature') === 'right'),
+      anonymous(hasParameter('signature', /^right$/)),
       nextQuery((query) => query.set('signature', 'right')),
     ),
   }),
@@ -213,13 +205,12 @@ export const bypasses: readonly Fault[] = [
   ...fails({ '5-missing': /401.*304/ })({
     'If-None-Match is answered with 304 before authentication': both(
       onPages(header('etag', '"page"')),
-      answering(
-        () => withoutBody(304, [['etag', '"page"']]),
-        (_, { headers }) => headers['if-none-match'] !== undefined,
-      ),
+      answering(() => withoutBody(304, [['etag', '"page"']]), hasHeader('if-none-match')),
     ),
-    'If-Modified-Since is answered with 304 before authentication': refusals([401], (answer, { headers }) =>
-      headers['if-modified-since'] === undefined ? answer : withoutBody(304),
+    'If-Modified-Since is answered with 304 before authentication': refusals(
+      [401],
+      () => withoutBody(304),
+      hasHeader('if-modified-since'),
     ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
@@ -267,25 +258,20 @@ export const bypasses: readonly Fault[] = [
   ...failsFull({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'the path of a tenant that is not onboarded is an empty page for every tenant': accepting(
       'forbidden',
-      (_, { path }) => path.toLowerCase().includes(TENANTS.notOnboarded),
+      ({ path }) => path.toLowerCase().includes(TENANTS.notOnboarded),
     ),
   }),
   ...failsFull({ '5-forbidden': /403.*(200|304)/ })({
     'a trailing slash opens the path of every tenant': spelled(TRAILING_SLASH, 403),
-    'X-Forwarded-For 127.0.0.1 opens the path of every tenant': accepting(
-      'forbidden',
-      (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1',
-    ),
+    'X-Forwarded-For 127.0.0.1 opens the path of every tenant': accepting('forbidden', isFromHere),
     'a firewall rejects X-Original-URL, and X-Forwarded-For 127.0.0.1 opens the path of every tenant': both(
-      accepting('forbidden', (_, { headers }) => headers['x-forwarded-for'] === '127.0.0.1'),
-      answering(
-        () => html(403, 'Forbidden'),
-        (_, { headers }) => headers['x-original-url'] !== undefined,
-      ),
+      accepting('forbidden', isFromHere),
+      answering(() => html(403, 'Forbidden'), hasHeader('x-original-url')),
     ),
     'If-None-Match is answered with 304 before the tenant is compared': refusals(
       [403],
-      (answer, { headers }) => (headers['if-none-match'] === undefined ? answer : withoutBody(304)),
+      () => withoutBody(304),
+      hasHeader('if-none-match'),
     ),
     'a screening by its id is served to every tenant': byId(403),
     'the tenant of a session cookie replaces that of the token': both(

@@ -107,11 +107,17 @@ export const uncomparedInBasic = (where = /^/): ServerOptions =>
 /** Answers matching token requests with an error such as `400 invalid_request`. */
 export const refusing = (
   statusAndError: string,
-  where: (form: Form, request: ServiceRequest) => boolean,
+  where: (request: ServiceRequest, form: Form) => boolean,
 ): ServerOptions => {
   const [status, error = ''] = statusAndError.split(' ');
   return intercepting(
     () => oauthError(Number(status), error),
-    (request) => isTokenRequest(request) && where(formOf(request), request),
+    (request) => isTokenRequest(request) && where(request, formOf(request)),
   );
 };
+
+/** Whether the first value of a field matches. */
+export const hasField =
+  (name: string, value = /^/) =>
+  (_: ServiceRequest, form: Form): boolean =>
+    form.has(name) && value.test(form.get(name)![0]!);

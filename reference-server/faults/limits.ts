@@ -1,8 +1,18 @@
 /** Sections 7.2 and 8: the rate limit. */
-import type { ServiceAnswer } from '../http/http.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { emptyPage, html, isScreenings, middleware, refusal, refusals, withHeader } from '../run/alter.ts';
+import {
+  asPages,
+  both,
+  emptyPage,
+  header,
+  html,
+  middleware,
+  refusal,
+  refusals,
+  withHeader,
+} from '../run/alter.ts';
 import { PAGES, probing, REFUSALS, theme, type Fault } from './fault.ts';
 import { brokenAnswer } from './rest-errors.ts';
 
@@ -19,6 +29,41 @@ const limited = (alter: Parameters<typeof refusals>[1], rateLimit = BUCKET): Ser
 const refusedBy = (alter: Parameters<typeof refusals>[1]) => probed(limited(alter));
 const after = (value: () => string | undefined) =>
   refusedBy((answer) => withHeader(answer, 'retry-after', value()));
+
+export interface Guard {
+  /** Requests of the same key are counted together. undefined: not guarded. */
+  readonly keyOf: (request: ServiceRequest) => string | undefined;
+  /** Default: 401. */
+  readonly counts?: (answer: ServiceAnswer) => boolean;
+  /** The number of counted answers that begins a rejection. */
+  readonly threshold: number;
+  /** The time within which they are counted. Default: a whole run. */
+  readonly withinMs?: number;
+  /** Whether a 200 in between sets the count to zero. */
+  readonly inARow?: boolean;
+  /** How long every request is rejected. */
+  readonly forMs: number;
+}
+
+/** Rejects every request of a sender for a while after a number of counted answers. */
+export const guarded = (guard: Guard, refuse: () => ServiceAnswer): ServerOptions =>
+  middleware(() => {
+    const { keyOf, counts = ({ status }) => status === 401, threshold, withinMs = Infinity } = guard;
+    const senders = new Map<string, { atMs: number[]; untilMs: number }>();
+    return async (request, next) => {
+      const key = keyOf(request);
+      if (key === undefined) return next(request);
+      const sender = senders.get(key) ?? { atMs: [], untilMs: 0 };
+      senders.set(key, sender);
+      if (Date.now() < sender.untilMs) return refuse();
+      const answer = await next(request);
+      if (answer.status === 200 && guard.inARow) sender.atMs = [];
+      if (!counts(answer)) return answer;
+      sender.atMs = [...sender.atMs.filter((ms) => ms > Date.now() - withinMs), Date.now()];
+      if (sender.atMs.length >= threshold) senders.set(key, { atMs: [], untilMs: Date.now() + guard.forMs });
+      return answer;
+    };
+  });
 
 export const limits: readonly Fault[] = [
   ...fails({ '7.2-rate_limited': /429 rate_limited/ })({
@@ -59,18 +104,14 @@ export const limits: readonly Fault[] = [
     'Retry-After is shorter than the limit lasts': probed(
       {
         rateLimit: { limit: 150, windowMs: 4_000, algorithm: 'sliding-window' },
-        // Rejects every request for four seconds after the first 429, whatever the rate of requests.
-        ...middleware(() => {
-          let rejected: { readonly answer: ServiceAnswer; readonly untilMs: number } | undefined;
-          return async (request, next) => {
-            if (!isScreenings(request)) return next(request);
-            if (rejected && Date.now() < rejected.untilMs) return rejected.answer;
-            const answer = await next(request);
-            if (answer.status !== 429) return answer;
-            rejected = { answer: withHeader(answer, 'retry-after', '1'), untilMs: Date.now() + 4_000 };
-            return rejected.answer;
-          };
-        }),
+        ...both(
+          refusals([429], header('retry-after', '1')),
+          // Whatever the rate of requests.
+          guarded(
+            { keyOf: asPages, counts: ({ status }) => status === 429, threshold: 1, forMs: 4_000 },
+            () => withHeader(refusal('429 rate_limited'), 'retry-after', '1'),
+          ),
+        ),
       },
       400,
     ),

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   both,
   concurrently,
+  crowded,
   emptyPage,
   isScreenings,
   jsonBody,
@@ -15,8 +16,10 @@ import {
   refusal,
   requests,
   setNext,
+  urlOf,
   windowOf,
   withoutLink,
+  withQuery,
 } from '../run/alter.ts';
 import type { Middleware, PageText } from '../run/alter.ts';
 import { compareInstants } from '../../engine/data/instant.ts';
@@ -62,15 +65,16 @@ const milliseconds = (text: string): string => new Date(text).toISOString();
 
 /** A client may ask last pages again, for what arrives after their last item; windows of no width end. */
 const polled = (isLast: (page: PageText, query: URLSearchParams) => boolean): ServerOptions =>
-  pages((page, query, _, { headers, path }) => {
+  pages((page, query, _, request) => {
     const [from, to] = windowOf(query);
     if (nextOf(page) || compareInstants(from!, to!) === 0 || !isLast(page, query)) return;
     const last = page.items.at(-1);
-    if (last) {
-      query.set('from', /"testTime":"([^"]*)"/.exec(last)![1]!);
-      query.set('from_id', /"id":(\d+)/.exec(last)![1]!);
-    }
-    setNext(page, `http://${headers['host']}${path.split('?')[0]}?${query}`);
+    const again = withQuery(request, (next) => {
+      if (!last) return;
+      next.set('from', /"testTime":"([^"]*)"/.exec(last)![1]!);
+      next.set('from_id', /"id":(\d+)/.exec(last)![1]!);
+    });
+    setNext(page, urlOf(again));
   });
 
 export const next: readonly Fault[] = [
@@ -166,8 +170,8 @@ export const next: readonly Fault[] = [
     ),
   }),
   ...fails({ '4.2-r7-link-absent': /no Link rel="next" on the final page/ })({
-    'the final page has a Link header': pages((page, _, __, { headers, path }) => {
-      if (!nextOf(page)) page.headers.push(['link', `<http://${headers['host']}${path}>; rel="next"`]);
+    'the final page has a Link header': pages((page, _, __, request) => {
+      if (!nextOf(page)) page.headers.push(['link', `<${urlOf(request)}>; rel="next"`]);
     }),
   }),
 ];
@@ -232,13 +236,10 @@ export const nextAgain: readonly Fault[] = [
   }),
   ...fails({ '4.2-repeatable': /items again/ })({
     'a next that is requested with a new token returns an empty page': boundToToken(emptyPage),
-    'the second of two concurrent requests for a next gets an empty page': concurrently(
+    'the second of two concurrent requests for a next gets an empty page': crowded(
       (request) => (queryOf(request).has('from_id') ? request.path : undefined),
-      async (inFlight, request, next) => {
-        if (inFlight > 1) return emptyPage();
-        await sleep(2);
-        return next(request);
-      },
+      { most: 1, latencyMs: 2 },
+      emptyPage,
     ),
   }),
   ...fails({ '4.2-repeatable': /items again/ })({

@@ -10,6 +10,7 @@ import {
   storedPages,
   withQuery,
 } from '../run/alter.ts';
+import { hasParameter } from '../run/conditions.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { alterStored, byDepth, byId, byInstant, RULES, rows, without } from './rows.ts';
@@ -34,17 +35,13 @@ const losingFirst = (size: number): ServerOptions =>
   );
 
 const refusedSizes = (from: number, to: number): ServerOptions =>
-  answering('400 page_size_out_of_range', (query) => {
+  answering('400 page_size_out_of_range', (_, query) => {
     const pageSize = Number(query.get('pageSize') ?? 0);
     return pageSize >= from && pageSize <= to;
   });
 
 const defaultSize = (pageSize: string): ServerOptions =>
-  defaulting(
-    'pageSize',
-    () => pageSize,
-    (query) => query.has('from'),
-  );
+  defaulting('pageSize', () => pageSize, hasParameter('from'));
 
 export const paging: readonly Fault[] = [
   ...fails({ '4.2-r4-order': /smaller id comes first/ })({

@@ -3,8 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { compareInstants, instant, shift, type Instant } from '../../engine/data/instant.ts';
 import {
   answering,
+  asPages,
   concurrently,
   counting,
+  crowded,
   emptyPage,
   isScreenings,
   middleware,
@@ -13,11 +15,11 @@ import {
   refusal,
   accepting,
   windowOf,
-  type Where,
 } from '../run/alter.ts';
+import { every, hasHeader, hasParameter, isAfterCursor, not } from '../run/conditions.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, hasExpired, headerOf, payloadOf, tokenOf } from './bearer.ts';
+import { anonymous, authorizationOf, hasExpired, headerOf, payloadOf, tokenOf } from './bearer.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import { brokenAnswer } from './rest-errors.ts';
@@ -26,13 +28,8 @@ import { windowWhere } from './window.ts';
 
 const { fails, failsFull, failsLater } = theme([...PAGES, ...REFUSALS, '7.2-server-error']);
 
-const isUpperCase: Where = (_, { path }) => /tenants\/[^/]*[A-F]/.test(path);
-const isLarge: Where = (query) => query.get('pageSize') === '1000';
-const isFollowed: Where = (query) => query.has('from_id') && !query.has('pageSize');
-const both =
-  (...conditions: readonly Where[]): Where =>
-  (query, request) =>
-    conditions.every((holds) => holds(query, request));
+const isUpperCase = ({ path }: ServiceRequest): boolean => /tenants\/[^/]*[A-F]/.test(path);
+const isLarge = hasParameter('pageSize', /^1000$/);
 
 function afterRequests(requests: number, broken: ServerOptions): ServerOptions {
   return {
@@ -79,29 +76,28 @@ export const rarePlaces: readonly Fault[] = [
     }),
   }),
   ...fails({ '4.2-success': /200.*400 invalid_request/ })({
-    'a to of zero epoch seconds is missing': answering('400 invalid_request', (query, request) => {
+    'a to of zero epoch seconds is missing': answering('400 invalid_request', (request, query) => {
       const to = windowOf(query)[1];
       return authorizationOf(request) !== '' && to?.seconds === 0n && to.fraction === '';
     }),
-    'a to that is rounded up to the year 10000 is refused': answering('400 invalid_request', (query) =>
-      /^9999-12-31T23:59:59\.9{6}/.test(query.get('to') ?? ''),
+    'a to that is rounded up to the year 10000 is refused': answering(
+      '400 invalid_request',
+      hasParameter('to', /^9999-12-31T23:59:59\.9{6}/),
     ),
   }),
   ...fails({ '4.2-r4-order': /ascending|comes first/ })({
-    'last pages are reversed for a path in capitals': pages((page, query, _, request) => {
-      if (isUpperCase(query, request) && !nextOf(page)) page.items.reverse();
+    'last pages are reversed for a path in capitals': pages((page, _, __, request) => {
+      if (isUpperCase(request) && !nextOf(page)) page.items.reverse();
     }),
   }),
   ...fails({ '4.2-r5-exactly-once': /twice on one page/ })({
     'the last item of a short page is repeated for a path in capitals': pages((page, query, _, request) => {
       const isFull = page.items.length >= Number(query.get('pageSize') ?? 100);
-      if (isUpperCase(query, request) && !isFull) page.items.push(...page.items.slice(-1));
+      if (isUpperCase(request) && !isFull) page.items.push(...page.items.slice(-1));
     }),
   }),
   ...fails({ '7.2-page_size_out_of_range': /page_size_out_of_range.*200/ })({
-    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', (query) =>
-      query.has('from_id'),
-    ),
+    'pageSize is not validated after a cursor': accepting('page_size_out_of_range', isAfterCursor),
     'pageSize is not validated after fifteen requests': afterRequests(
       15,
       accepting('page_size_out_of_range'),
@@ -112,21 +108,23 @@ export const rarePlaces: readonly Fault[] = [
     "another tenant's path is an empty page where pageSize is 1000": accepting('forbidden', isLarge),
   }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
-    'an unknown tenant is an empty page after a cursor, without pageSize': accepting('forbidden', isFollowed),
+    'an unknown tenant is an empty page after a cursor, without pageSize': accepting(
+      'forbidden',
+      every(isAfterCursor, not(hasParameter('pageSize'))),
+    ),
   }),
   ...fails({ '4.2-to-required': /400.*200/ })({
     'to defaults to now where from has an offset': accepting(
       'invalid_request',
-      (query) => !query.has('to') && !/Z$/.test(query.get('from') ?? 'Z'),
+      (_, query) => !query.has('to') && !/Z$/.test(query.get('from') ?? 'Z'),
     ),
   }),
   ...fails({ '5-missing': /401 unauthenticated.*200/ })({
-    'a window of one day needs no token': accepting(
-      'unauthenticated',
-      both(
+    'a window of one day needs no token': anonymous(
+      every(
         windowWhere((from, to) => to.seconds - from.seconds === 86_400n),
         // Other checks send the token or a condition in headers.
-        (_, { headers }) =>
+        ({ headers }) =>
           !headers['if-none-match'] && !Object.values(headers).some((value) => /eyJ/.test(value)),
       ),
     ),
@@ -143,15 +141,13 @@ export const rarePlaces: readonly Fault[] = [
     ),
   }),
   ...fails({ '5-forged': /401 unauthenticated.*200/ })({
-    'jwk in the header of the token is trusted for a path in capitals': accepting(
-      'unauthenticated',
-      both(isUpperCase, (_, request) => headerOf(tokenOf(request)).jwk !== undefined),
+    'jwk in the header of the token is trusted for a path in capitals': anonymous(
+      every(isUpperCase, (request) => headerOf(tokenOf(request)).jwk !== undefined),
     ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*200/ })({
-    'ignores the scheme after a cursor': accepting(
-      'unauthenticated',
-      (query, request) => query.has('from_id') && /^(?!Bearer )\w+ eyJ/i.test(authorizationOf(request)),
+    'ignores the scheme after a cursor': anonymous(
+      every(isAfterCursor, hasHeader('authorization', /^(?!Bearer )\w+ eyJ/i)),
     ),
   }),
   ...fails({ '5-tampered': /401 unauthenticated.*200/ })({
@@ -160,16 +156,12 @@ export const rarePlaces: readonly Fault[] = [
         payloadOf(tokenOf(request))?.tenant_id === TENANTS.primary &&
         /^Bearer [\w-]+\.[\w-]+\.[\w-]+$/.test(authorizationOf(request)),
     ),
-    'signatures are ignored where pageSize is 1000': accepting(
-      'unauthenticated',
-      both(isLarge, (_, request) => /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/.test(authorizationOf(request))),
+    'signatures are ignored where pageSize is 1000': anonymous(
+      every(isLarge, hasHeader('authorization', /^Bearer [\w-]+\.[\w-]+\.[\w-]*$/)),
     ),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
-    'exp is ignored where pageSize is 1000': accepting(
-      'unauthenticated',
-      both(isLarge, (_, request) => hasExpired(request)),
-    ),
+    'exp is ignored where pageSize is 1000': anonymous(every(isLarge, hasExpired)),
   }),
 ];
 
@@ -180,12 +172,8 @@ const everyTwentyFifth = (answer: () => ServiceAnswer): ServerOptions =>
 
 export const intermittent: readonly Fault[] = [
   ...failsLater({ '7.2-no-unprovoked-5xx': /500 .*requests in flight, each time/ })({
-    'more than six concurrent requests are 500': concurrently(
-      (request) => (isScreenings(request) ? 'any' : undefined),
-      async (inFlight, request, next) => {
-        await sleep(20);
-        return inFlight > 6 ? refusal('500 internal_error') : next(request);
-      },
+    'more than six concurrent requests are 500': crowded(asPages, { most: 6, latencyMs: 20 }, () =>
+      refusal('500 internal_error'),
     ),
   }),
   ...failsLater({ '7.2-no-unprovoked-5xx': /no 5xx.*503/ })({

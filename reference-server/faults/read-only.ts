@@ -17,7 +17,7 @@ import {
 } from '../run/alter.ts';
 import { theme, withoutWindow, type Fault } from './fault.ts';
 import { formOf } from './forms.ts';
-import { screening, withAdded } from './rows.ts';
+import { screening, withAddedTo } from './rows.ts';
 
 const { fails, failsFull } = theme();
 
@@ -39,11 +39,7 @@ const writable = (
         const answer = isMatching && change(held, parseJson(String(request.body)), request);
         return answer || next(request);
       }),
-      withAdded(
-        () =>
-          ({ tenantId }) =>
-            tenantId === TENANTS.scratch ? [...held.values()] : [],
-      ),
+      withAddedTo(TENANTS.scratch, () => [...held.values()]),
     );
   });
 

@@ -7,18 +7,20 @@ import {
   answering,
   answers,
   both,
+  crashing,
   emptyPage,
   isScreenings,
   isTokenRequest,
   jsonBody,
   middleware,
+  onPages,
   queryOf,
   reading,
   refusal,
   refusals,
   windowOf,
-  type Where,
 } from '../run/alter.ts';
+import { every, hasHeader, hasParameter, not, type Where } from '../run/conditions.ts';
 import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { PAGES, REFUSALS, theme, type Fault } from './fault.ts';
@@ -36,17 +38,17 @@ const recoded = (code: string, to: string): ServerOptions =>
 const coded = (status: number, code: string): ServerOptions =>
   refusals([status], (answer) => ({ ...answer, body: JSON.stringify({ code }) }));
 
-const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
-
-const isOfUnknown = (path: string): boolean => !Object.values(TENANTS).some((id) => path.includes(id));
-const isWord = (text: string | null): boolean => /^[a-z]+$/.test(text ?? '');
-const isMalformedTwice: Where = (query) => query.get('pageSize') === '0' && windowOf(query)[0] === undefined;
+const isOfUnknown = ({ path }: ServiceRequest): boolean =>
+  !Object.values(TENANTS).some((id) => path.includes(id));
+const isFromAWord = hasParameter('from', /^[a-z]+$/);
+const isAnonymous = (request: ServiceRequest): boolean => authorizationOf(request) === '';
+const isMalformedTwice: Where = (_, query) =>
+  query.get('pageSize') === '0' && windowOf(query)[0] === undefined;
 /** Fails instead of answering with screenings. */
-const failing = (where: (page: ServiceAnswer, request: ServiceRequest) => boolean): ServerOptions =>
-  answers(
-    () => refusal('500 internal_error'),
-    (answer, request) =>
-      isScreenings(request) && String(answer.body).startsWith('{"items":[{') && where(answer, request),
+const failing = (where: Where): ServerOptions =>
+  onPages(
+    (page) => (String(page.body).startsWith('{"items":[{') ? refusal('500 internal_error') : page),
+    where,
   );
 
 /** Finds no representation of an error that the client accepts. */
@@ -57,9 +59,11 @@ const unacceptable = (status: number, where: (request: ServiceRequest) => boolea
       answer.status === status && where(request) && !/json|[*]/.test(request.headers['accept'] ?? '*'),
   );
 
-const withHeaderLike = (name: string, value: RegExp): ServerOptions =>
-  crashing((_, { headers }) => value.test(headers[name] ?? ''));
-const repeating = (name: string): ServerOptions => crashing((query) => query.getAll(name).length > 1);
+const hasValue =
+  (odd: RegExp): Where =>
+  (_, query) =>
+    odd.test([...query.values()].join());
+const repeating = (name: string): ServerOptions => crashing((_, query) => query.getAll(name).length > 1);
 
 /** Reads an integer with this spelling as another value, or as absent. */
 const integer =
@@ -68,6 +72,9 @@ const integer =
     reading([name], (text) => (spelling.test(text) ? to?.(text) : text));
 const pageSize = integer('pageSize');
 const fromId = integer('from_id');
+
+const integers = (read: (text: string) => string | undefined): ServerOptions =>
+  reading(['pageSize', 'from_id'], read);
 
 const time = (spelling: RegExp, to: string | ((match: string) => string)): ServerOptions =>
   reading(['from', 'to'], (text) => text.replace(spelling, to as string));
@@ -132,24 +139,16 @@ export const restErrors: readonly Fault[] = [
     'a pageSize of Infinity is the largest one': pageSize(/^Infinity$/, () => '1000'),
     'ignores a from_id of null': fromId(/^null$/),
     'ignores a from_id that is no integer': fromId(/[^\d-]/),
-    'ignores quotes around an integer': reading(['pageSize', 'from_id'], (text) =>
-      text.replace(/^"(\d+)"$/, '$1'),
-    ),
-    'ignores the suffix of a floating-point number': reading(['pageSize', 'from_id'], (text) =>
-      text.replace(/^(\d+)[dfDF]$/, '$1'),
-    ),
-    'an integer is inserted into an SQL query': reading(['pageSize', 'from_id'], (text) =>
+    'ignores quotes around an integer': integers((text) => text.replace(/^"(\d+)"$/, '$1')),
+    'ignores the suffix of a floating-point number': integers((text) => text.replace(/^(\d+)[dfDF]$/, '$1')),
+    'an integer is inserted into an SQL query': integers((text) =>
       text.replace(/^(\d+)-(\d+)$/, (_, one: string, other: string) => String(BigInt(one) - BigInt(other))),
     ),
-    'a NUL ends an integer': reading(['pageSize', 'from_id'], (text) => text.split('\0')[0]),
-    'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': reading(
-      ['pageSize', 'from_id'],
-      (text) => (/^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : text),
+    'a NUL ends an integer': integers((text) => text.split('\0')[0]),
+    'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': integers((text) =>
+      /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : text,
     ),
-    'one line of an integer is enough': reading(
-      ['pageSize', 'from_id'],
-      (text) => /^\d+$/m.exec(text)?.[0] ?? text,
-    ),
+    'one line of an integer is enough': integers((text) => /^\d+$/m.exec(text)?.[0] ?? text),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
     'reads a from_id that begins with 0 as octal': fromId(/^0\d+$/, (text) => String(parseInt(text, 8))),
@@ -164,8 +163,9 @@ export const restErrors: readonly Fault[] = [
     'a malformed integer is 422': recoded('invalid_request', '422 invalid_request'),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*page_size_out_of_range/ })({
-    'a pageSize of letters is page_size_out_of_range': answering('400 page_size_out_of_range', (query) =>
-      /^[a-z]/.test(query.get('pageSize') ?? ''),
+    'a pageSize of letters is page_size_out_of_range': answering(
+      '400 page_size_out_of_range',
+      hasParameter('pageSize', /^[a-z]/),
     ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*invalid_request/ })({
@@ -213,14 +213,12 @@ export const restErrors: readonly Fault[] = [
     '32 January is accepted': accepting('invalid_time_range', edgeLike(/-01-32T/)),
     'a window with equal edges is empty before they are parsed': accepting(
       'invalid_time_range',
-      (query) => query.has('from') && query.get('from') === query.get('to'),
+      (_, query) => query.has('from') && query.get('from') === query.get('to'),
     ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'an offset beyond eighteen hours is 500': crashing(edgeLike(/[+-](18:(?!00)|19:|2[0-3]:)/)),
-    'minute 60 of an offset of from is 500': crashing((query) =>
-      /[+-]\d\d:[6-9]\d$/.test(query.get('from') ?? ''),
-    ),
+    'minute 60 of an offset of from is 500': crashing(hasParameter('from', /[+-]\d\d:[6-9]\d$/)),
   }),
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ })({
     'truncates a negative pageSize to 32 bits': pageSize(/^-\d{10}$/, (text) =>
@@ -235,18 +233,18 @@ export const restErrors: readonly Fault[] = [
     'a pageSize out of range is invalid_request': recoded('page_size_out_of_range', '400 invalid_request'),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a digit of an integer that is no decimal one is 500': crashing((query) =>
+    'a digit of an integer that is no decimal one is 500': crashing((_, query) =>
       ['pageSize', 'from_id'].some((name) => /^\p{No}+$/u.test(query.get(name) ?? '')),
     ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a page of Basic without a colon is 500': crashing(
-      (_, request) => basicOf(request)?.includes(':') === false,
+      (request) => basicOf(request)?.includes(':') === false,
     ),
   }),
   ...fails({ '7.2-page_size_out_of_range': /400.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a pageSize beyond 96 bits is 500': crashing(
-      (query) => /^\d+$/.test(query.get('pageSize') ?? '') && BigInt(query.get('pageSize')!) >> 96n > 0n,
+      (_, query) => /^\d+$/.test(query.get('pageSize') ?? '') && BigInt(query.get('pageSize')!) >> 96n > 0n,
     ),
   }),
   ...fails({ '4.2-from_id': /(item|\d)/ })({
@@ -260,7 +258,7 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '4.2-from_id': /200, or 400.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a from_id below 64 bits is 500': crashing(
-      (query) => /^-\d+$/.test(query.get('from_id') ?? '') && BigInt(query.get('from_id')!) < -(2n ** 63n),
+      (_, query) => /^-\d+$/.test(query.get('from_id') ?? '') && BigInt(query.get('from_id')!) < -(2n ** 63n),
     ),
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range or.*200/ })({
@@ -269,90 +267,82 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '5-missing': /401 unauthenticated or.*200/ })({
     'a page of a malformed from without a token is empty': answering(
       emptyPage,
-      (query, request) => authorizationOf(request) === '' && isWord(query.get('from')),
+      every(isAnonymous, isFromAWord),
     ),
   }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.* or 400.*200/ })({
     "a page of a malformed from on an unknown tenant's path is empty": answering(
       emptyPage,
-      (query, { path }) => isWord(query.get('from')) && isOfUnknown(path),
+      every(isFromAWord, isOfUnknown),
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'two malformed parameters are 500': crashing(isMalformedTwice),
-    'a malformed from without a token is 500': crashing(
-      (query, request) => authorizationOf(request) === '' && isWord(query.get('from')),
+    'a malformed from without a token is 500': crashing(every(isAnonymous, isFromAWord)),
+    'sort by a member that no screening has is 500 where there are some': failing(hasParameter('sort')),
+    'an If-Modified-Since that is no date is 500 where there are screenings': failing(
+      hasHeader('if-modified-since', /^\D+$/),
     ),
-    'sort by a member that no screening has is 500 where there are some': failing((_, request) =>
-      queryOf(request).has('sort'),
+    'an unknown parameter that no header can hold is 500 in Link': onPages(
+      (page) => (page.headers.some(([name]) => name === 'link') ? refusal('500 internal_error') : page),
+      hasValue(/[^\0-\xff]/),
     ),
-    'an If-Modified-Since that is no date is 500 where there are screenings': failing((_, { headers }) =>
-      /^\D+$/.test(headers['if-modified-since'] ?? '1'),
-    ),
-    'an unknown parameter that no header can hold is 500 in Link': failing(
-      ({ headers }, request) =>
-        headers.some(([name]) => name === 'link') && /[^\0-\xff]/.test([...queryOf(request).values()].join()),
-    ),
-    'an unknown parameter beyond 16 bits is 500': crashing((query) =>
-      /[^\0-\uffff]/u.test([...query.values()].join()),
-    ),
+    'an unknown parameter beyond 16 bits is 500': crashing(hasValue(/[^\0-\uffff]/u)),
     'an offset of up to fourteen hours that leads to the year 0 is 500': crashing(
       edgeLike(/^0001-01-01T00:00:00\+(0\d|1[0-4]):/),
     ),
     'an instant that rounding to microseconds moves to the year 10000 is 500': crashing(
       edgeLike(/^9999-12-31T23:59:59\.9{7}/),
     ),
-    'an Accept header without JSON is 500': withHeaderLike('accept', /html/),
+    'an Accept header without JSON is 500': crashing(hasHeader('accept', /html/)),
     'a 400 where Accept excludes JSON is 500': unacceptable(400, isScreenings),
     'a 401 where Accept excludes JSON is 500': unacceptable(401, isScreenings),
     'a token error where Accept excludes JSON is 500': unacceptable(400, isTokenRequest),
-    'a NUL in a parameter is 500': crashing((_, { path }) => path.includes('%00')),
+    'a NUL in a parameter is 500': crashing(({ path }) => path.includes('%00')),
     'the last day of the year 9999 is 500': crashing(edgeLike(/^9999-12-31/)),
     'a second from_id is 500': repeating('from_id'),
     'a second to is 500': repeating('to'),
-    'a list of page sizes is 500': crashing((query) => query.has('pageSize[]')),
+    'a list of page sizes is 500': crashing(hasParameter('pageSize[]')),
     'a list of times is 400, and one of page sizes is 500': both(
-      crashing((query) => query.has('pageSize[]')),
-      answering('400 invalid_time_range', (query) => query.has('from[]')),
+      crashing(hasParameter('pageSize[]')),
+      answering('400 invalid_time_range', hasParameter('from[]')),
     ),
-    'a letter beyond ASCII in Authorization is 500': withHeaderLike('authorization', /[^\0-\x7f]/),
-    'a parameter with the name of a method is 500': crashing((query) => query.has('hasOwnProperty')),
-    'a parameter without = is 500': crashing((_, { path }) => /[?&](from|to)(&|$)/.test(path)),
-    'sort by a member that no screening has is 500': crashing((query) => query.has('sort')),
-    'a GET without Accept is 500': crashing((_, { headers }) => headers['accept'] === undefined),
+    'a letter beyond ASCII in Authorization is 500': crashing(hasHeader('authorization', /[^\0-\x7f]/)),
+    'a parameter with the name of a method is 500': crashing(hasParameter('hasOwnProperty')),
+    'a parameter without = is 500': crashing(({ path }) => /[?&](from|to)(&|$)/.test(path)),
+    'sort by a member that no screening has is 500': crashing(hasParameter('sort')),
+    'a GET without Accept is 500': crashing(not(hasHeader('accept'))),
     'a GET with a Content-Type is 500': crashing(
-      (_, { method, headers }) => method === 'GET' && headers['content-type'] !== undefined,
+      ({ method, headers }) => method === 'GET' && headers['content-type'] !== undefined,
     ),
-    'a GET without a query is 500': crashing(
-      (_, { method, path }) => method === 'GET' && !path.includes('?'),
-    ),
-    'an X-Request-Id that is no UUID is 500': withHeaderLike('x-request-id', /^.{1,35}$/),
-    'a User-Agent beyond 255 characters is 500': withHeaderLike('user-agent', /.{256}/),
+    'a GET without a query is 500': crashing(({ method, path }) => method === 'GET' && !path.includes('?')),
+    'an X-Request-Id that is no UUID is 500': crashing(hasHeader('x-request-id', /^.{1,35}$/)),
+    'a User-Agent beyond 255 characters is 500': crashing(hasHeader('user-agent', /.{256}/)),
     'an X-Request-Id that is no UUID is 400, and a User-Agent beyond 255 characters 500': both(
-      withHeaderLike('user-agent', /.{256}/),
-      answering('400 invalid_request', (_, { headers }) => /^.{1,35}$/.test(headers['x-request-id'] ?? '')),
+      crashing(hasHeader('user-agent', /.{256}/)),
+      answering('400 invalid_request', hasHeader('x-request-id', /^.{1,35}$/)),
     ),
-    'a Referer beyond 255 characters is 500': withHeaderLike('referer', /.{256}/),
-    'an Origin of null is 500': withHeaderLike('origin', /^null$/),
-    'a language without a tag is 500': withHeaderLike('accept-language', /^;/),
-    'a cookie without a name is 500': withHeaderLike('cookie', /(^|;)\s*=/),
-    'a traceparent of two parts is 500': withHeaderLike('traceparent', /^[^-]*-[^-]*$/),
-    'an If-Modified-Since that is no date is 500': withHeaderLike('if-modified-since', /^\D+$/),
-    'an If-None-Match without its second quote is 500': withHeaderLike('if-none-match', /^"[^"]*$/),
-    'an Accept-Encoding without a coding is 500': withHeaderLike('accept-encoding', /^;/),
-    'an X-Forwarded-For without an address is 500': withHeaderLike('x-forwarded-for', /^[^\d:]+$/),
+    'a Referer beyond 255 characters is 500': crashing(hasHeader('referer', /.{256}/)),
+    'an Origin of null is 500': crashing(hasHeader('origin', /^null$/)),
+    'a language without a tag is 500': crashing(hasHeader('accept-language', /^;/)),
+    'a cookie without a name is 500': crashing(hasHeader('cookie', /(^|;)\s*=/)),
+    'a traceparent of two parts is 500': crashing(hasHeader('traceparent', /^[^-]*-[^-]*$/)),
+    'an If-Modified-Since that is no date is 500': crashing(hasHeader('if-modified-since', /^\D+$/)),
+    'an If-None-Match without its second quote is 500': crashing(hasHeader('if-none-match', /^"[^"]*$/)),
+    'an Accept-Encoding without a coding is 500': crashing(hasHeader('accept-encoding', /^;/)),
+    'an X-Forwarded-For without an address is 500': crashing(hasHeader('x-forwarded-for', /^[^\d:]*$/)),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 500 after (from_id|to),.*500/ })({
-    'the request after a NUL is 500': failingOnceAfter((query) => [...query.values()].join().includes('\0')),
-    'the request after an integer beyond 64 bits is 500': failingOnceAfter((query) =>
-      /^\d{20,}$/.test(query.get('from_id') ?? ''),
+    'the request after a NUL is 500': failingOnceAfter(hasValue(/\0/)),
+    'the request after an integer beyond 64 bits is 500': failingOnceAfter(
+      hasParameter('from_id', /^\d{20,}$/),
     ),
     'the request after an instant beyond the year 9999 is 500': failingOnceAfter(
       edgeLike(/^9999-12-31T23:59:59-/),
     ),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /broken connection/ })({
-    'broken percent-encoding closes the connection': answering(brokenAnswer, (_, { path }) =>
+    'broken percent-encoding closes the connection': answering(brokenAnswer, ({ path }) =>
       /%(?![0-9a-f]{2})/i.test(path),
     ),
   }),
@@ -365,7 +355,7 @@ function failingOnceAfter(isFailing: Where): ServerOptions {
     return (request, next) => {
       if (!isScreenings(request)) return next(request);
       const isNext = hasFailed;
-      hasFailed = isFailing(queryOf(request), request);
+      hasFailed = isFailing(request, queryOf(request));
       return isNext ? refusal('500 internal_error') : next(request);
     };
   });

@@ -132,11 +132,11 @@ export const withAdded = (make: () => (query: PageQuery) => readonly StoredScree
     return async (query, ask) => merged(query, ask, further(query));
   });
 
-export const withAddedTo = (tenant: string, items: readonly StoredScreening[]): ServerOptions =>
+export const withAddedTo = (tenant: string, itemsOf: () => readonly StoredScreening[]): ServerOptions =>
   withAdded(
     () =>
       ({ tenantId }) =>
-        tenantId === tenant ? items : [],
+        tenantId === tenant ? itemsOf() : [],
   );
 
 export async function merged(

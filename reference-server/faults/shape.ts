@@ -1,7 +1,8 @@
 /** Sections 2.3 and 2.4: faults in the shape of screenings and pages. */
 import { cutInstant, formatInstant, instant, offsetMinutesOf, shift } from '../../engine/data/instant.ts';
-import { both, nextOf, pages, pageText, onPages, setNext } from '../run/alter.ts';
+import { both, nextOf, onPages, pages, pageText, setNext, urlOf, withQuery } from '../run/alter.ts';
 import type { ServerOptions } from '../run/start.ts';
+import { hasParameter } from '../run/conditions.ts';
 import { PAGES, theme, type Fault } from './fault.ts';
 import { alterStored, eachItem, itemText, retimed, rows, sized } from './rows.ts';
 
@@ -42,10 +43,13 @@ export const shape: readonly Fault[] = [
       ...item,
       json: item.json.replace(/"id":\d+/, `"id":${index + 1}`),
     })),
-    'pages of 1000 come from an archive with other ids': onPages((page, query) => {
-      const body = String(page.body).replace(/"id":(\d+)/g, (_, id) => `"id":${BigInt(id) + 4_000_000_000n}`);
-      return query.get('pageSize') === '1000' ? { ...page, body } : page;
-    }),
+    'pages of 1000 come from an archive with other ids': onPages(
+      (page) => ({
+        ...page,
+        body: String(page.body).replace(/"id":(\d+)/g, (_, id) => `"id":${BigInt(id) + 4_000_000_000n}`),
+      }),
+      hasParameter('pageSize', /^1000$/),
+    ),
     'ids are rounded to doubles': itemText(/"id":(\d+)/, (_, id) => `"id":${Number(id)}`),
   }),
   ...fails({ '2.3-tenantId': /as in the path.*ffffffff/ })({
@@ -102,10 +106,8 @@ export const shape: readonly Fault[] = [
     'pages hold at most 500 items': { large: true, server: sized((pageSize) => Math.min(pageSize, 500)) },
   }),
   ...fails({ '4.2-r5-exactly-once': /repeats|leads back|each screening once/ })({
-    'next of the last page leads to the first': pages((page, query, _, request) => {
-      if (nextOf(page)) return;
-      query.delete('from_id');
-      setNext(page, `http://${request.headers['host']}${request.path.split('?')[0]}?${query}`);
+    'next of the last page leads to the first': pages((page, _, __, request) => {
+      if (!nextOf(page)) setNext(page, urlOf(withQuery(request, (query) => query.delete('from_id'))));
     }),
   }),
 ];

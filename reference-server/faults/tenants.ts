@@ -22,6 +22,7 @@ import {
   storedPages,
   type PageOf,
 } from '../run/alter.ts';
+import { hasParameter } from '../run/conditions.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { cookieOf, payloadOf, tokenOf, verified } from './bearer.ts';
 import { PAGES, REFUSALS, TOKEN_CLAIMS, theme, type Fault, withoutDatasets } from './fault.ts';
@@ -30,6 +31,10 @@ import { EVERYTHING, merged } from './rows.ts';
 
 const { fails, failsFull } = theme([...REFUSALS, ...PAGES, ...TOKEN_CLAIMS]);
 
+const inHeader =
+  (name: string) =>
+  ({ headers }: ServiceRequest): string | undefined =>
+    headers[name];
 const inQuery =
   (name: string) =>
   (request: ServiceRequest): string | undefined =>
@@ -63,7 +68,7 @@ export const tenants: readonly Fault[] = [
   }),
   ...fails({ '5-forbidden-unknown': /403 forbidden.*200/ })({
     'the tenant of a cursor is compared, and not the one of the path': both(
-      accepting('forbidden', (query) => query.has('cursor')),
+      accepting('forbidden', hasParameter('cursor')),
       cursorOfTenant,
     ),
     "another tenant's path is an empty page": refusals([403], emptyPage),
@@ -72,13 +77,9 @@ export const tenants: readonly Fault[] = [
     'serves the tenant of the path, whatever the token': claiming(
       ({ path }) => /\/tenants\/([^/?]+)/.exec(path)?.[1],
     ),
-    'X-Tenant-Id is compared with the path in place of the token': claiming(
-      ({ headers }) => headers['x-tenant-id'],
-    ),
+    'X-Tenant-Id is compared with the path in place of the token': claiming(inHeader('x-tenant-id')),
     'tenant_id in the query is compared with the path in place of the token': claiming(inQuery('tenant_id')),
-    'X-Tenant-Id is compared with the token in place of the path': comparedWithToken(
-      ({ headers }) => headers['x-tenant-id'],
-    ),
+    'X-Tenant-Id is compared with the token in place of the path': comparedWithToken(inHeader('x-tenant-id')),
     'tenant_id in the query is compared with the token in place of the path': comparedWithToken(
       inQuery('tenant_id'),
     ),
@@ -148,7 +149,7 @@ export const tenants: readonly Fault[] = [
     ),
     'tenantId in the query overrides the path': storedTenant(inQuery('tenantId')),
     'account_id in the query overrides the path': storedTenant(inQuery('account_id')),
-    'X-Scope-OrgID overrides the path': storedTenant(({ headers }) => headers['x-scope-orgid']),
+    'X-Scope-OrgID overrides the path': storedTenant(inHeader('x-scope-orgid')),
     'the tenant of a cursor overrides the path': both(storedTenant(inQuery('cursor')), cursorOfTenant),
     'X-Original-URL overrides the path after authorization': storedTenant(
       ({ headers }) => /tenants\/([^/]+)/.exec(headers['x-original-url'] ?? '')?.[1],
@@ -161,9 +162,9 @@ export const tenants: readonly Fault[] = [
     'the parameter tenant_id chooses the tenant of the token': mintingFor(fieldOf('tenant_id')),
   }),
   ...fails({ '5-one-tenant': /whatever headers, query and form ask for/ })({
-    'X-Tenant-Id chooses the tenant of the token': mintingFor(({ headers }) => headers['x-tenant-id']),
+    'X-Tenant-Id chooses the tenant of the token': mintingFor(inHeader('x-tenant-id')),
     'a query is invalid_request, and X-Tenant-Id chooses the tenant of the token': both(
-      mintingFor(({ headers }) => headers['x-tenant-id']),
+      mintingFor(inHeader('x-tenant-id')),
       intercepting(
         () => oauthError(400, 'invalid_request'),
         (request) => isTokenRequest(request) && request.path.includes('?'),
@@ -225,7 +226,7 @@ export function claiming(tenantOf: (request: ServiceRequest) => string | undefin
 
 /** Serves any path where a request names the tenant of its token elsewhere. */
 function comparedWithToken(tenantOf: (request: ServiceRequest) => string | undefined): ServerOptions {
-  return accepting('forbidden', (_, request) => tenantOf(request) === payloadOf(tokenOf(request))?.tenant_id);
+  return accepting('forbidden', (request) => tenantOf(request) === payloadOf(tokenOf(request))?.tenant_id);
 }
 
 /** Replaces the middle item of a page by a screening of the second tenant. */

@@ -17,11 +17,12 @@ import {
   tokenErrors,
   withHeader,
 } from '../run/alter.ts';
+import { hasHeader } from '../run/conditions.ts';
 import type { Client } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
-import { authorizationOf, basicOf, payloadOf, tokenOf } from './bearer.ts';
+import { basicOf, payloadOf, tokenOf } from './bearer.ts';
 import { TOKEN_CLAIMS, TOKEN_REFUSALS, theme, type Fault } from './fault.ts';
-import { anyClient, anySecret, asForm, field, fieldOf, first, forms, refusing } from './forms.ts';
+import { anyClient, anySecret, asForm, field, fieldOf, first, forms, hasField, refusing } from './forms.ts';
 import { single, uncompared, uncomparedInBasic, type Form, type Values } from './forms.ts';
 
 const { fails, failsFull, failsLater } = theme([...TOKEN_REFUSALS, ...TOKEN_CLAIMS]);
@@ -32,7 +33,8 @@ const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
   );
-const isJson = ({ headers }: ServiceRequest): boolean => headers['content-type']?.includes('json') === true;
+const isJson = hasHeader('content-type', /json/);
+const isNoBase64 = hasHeader('authorization', /^Basic .*[^\w+/=]/);
 
 const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions =>
   requests((request) => {
@@ -54,8 +56,6 @@ const everyClient = (changes: Partial<Client>): ServerOptions =>
 
 const crashing = (where: Parameters<typeof refusing>[1]): ServerOptions =>
   refusing('500 server_error', where);
-const crashingAt = (name: string, odd: RegExp): ServerOptions =>
-  crashing((form) => odd.test(form.get(name)?.[0] ?? ''));
 
 /** Whether every JavaScript object has this member: a look-up in an object used as a table finds it. */
 const isInherited = (form: Form, name: string): boolean => (form.get(name)?.[0] ?? '') in {};
@@ -150,7 +150,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
   }),
   ...failsWith5xx({ '7.1-invalid_request-malformed': /400 invalid_request.*500/ })({
-    'a JSON body is 500': crashing((_, request) => isJson(request)),
+    'a JSON body is 500': crashing(isJson),
   }),
   ...fails({ '7.1-invalid_request-empty': /400 invalid_request or 400 invalid_scope.*200/ })({
     'an empty scope is screenings.read': first('scope', (scope) => scope || 'screenings.read'),
@@ -278,7 +278,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-scope-subset': /400 invalid_scope.*invalid_request/ })({
     'an unknown scope beside screenings.read is invalid_request': refusing(
       '400 invalid_request',
-      (form) => form.get('scope')?.[0]?.includes(' ') ?? false,
+      hasField('scope', / /),
     ),
   }),
   ...failsFull({ '7.1-unauthorized_client': /400 unauthorized_client.*200/ })({
@@ -304,47 +304,43 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 5xx/ })({
-    'a client_id beyond 16 bits is 500': crashingAt('client_id', /[^\0-\uffff]/u),
-    'Basic that is no Base64 is 500': crashing((_, request) =>
-      /^Basic .*[^\w+/=]/.test(authorizationOf(request)),
-    ),
+    'a client_id beyond 16 bits is 500': crashing(hasField('client_id', /[^\0-\uffff]/u)),
+    'Basic that is no Base64 is 500': crashing(isNoBase64),
     'Basic that is no Base64 is 500 after the form was checked': crashing(
-      (form, request) => /^Basic .*[^\w+/=]/.test(authorizationOf(request)) && form.has('client_secret'),
+      (request, form) => isNoBase64(request) && form.has('client_secret'),
     ),
-    'Basic that is no UTF-8 is 500': crashing((_, request) => basicOf(request)?.includes('\ufffd') === true),
-    'a scope beyond 255 characters is 500': crashingAt('scope', /.{256}/s),
-    'a scope that is named twice is 500': crashingAt('scope', /^(\S+) \1$/),
+    'Basic that is no UTF-8 is 500': crashing((request) => basicOf(request)?.includes('\ufffd') === true),
+    'a scope beyond 255 characters is 500': crashing(hasField('scope', /.{256}/s)),
+    'a scope that is named twice is 500': crashing(hasField('scope', /^(\S+) \1$/)),
     'a wrong grant_type with a wrong scope is 500': crashing(
-      (form) =>
+      (_, form) =>
         form.get('grant_type')?.[0] === 'password' &&
         form.get('scope')?.[0]?.includes('screenings') === false,
     ),
-    'a field with the name of a prototype is 500': crashing((_, { body }) => body.includes('__proto__')),
-    'a field with the name of a method is 500': crashing((form) => form.has('hasOwnProperty')),
+    'a field with the name of a prototype is 500': crashing(({ body }) => body.includes('__proto__')),
+    'a field with the name of a method is 500': crashing(hasField('hasOwnProperty')),
     'a NUL in a scope is 500 where no field is repeated': crashing(
-      (form) =>
+      (_, form) =>
         form.get('scope')?.[0]?.includes('\0') === true &&
         [...form.values()].every(({ length }) => length === 1),
     ),
     'a repeated field that is not required is 500': crashing(
-      (form) => (form.get('resource')?.length ?? 0) > 1,
+      (_, form) => (form.get('resource')?.length ?? 0) > 1,
     ),
-    'Basic without a colon is 500 after the grant_type was checked': crashing((form, request) => {
+    'Basic without a colon is 500 after the grant_type was checked': crashing((request, form) => {
       const hasNoColon = basicOf(request)?.includes(':') === false;
       return hasNoColon && form.get('grant_type')?.[0] === 'client_credentials';
     }),
-    'a JSON body of null is 500': crashing(
-      (_, request) => isJson(request) && String(request.body) === 'null',
-    ),
-    'a value of JSON that is no text is 500': crashing((_, request) => {
+    'a JSON body of null is 500': crashing((request) => isJson(request) && String(request.body) === 'null'),
+    'a value of JSON that is no text is 500': crashing((request) => {
       const grant = isJson(request) ? member(parseJson(request.body.toString()), 'grant_type') : undefined;
       return grant !== undefined && typeof grant !== 'string';
     }),
     'a body that is announced as JSON and is none is 500': crashing(
-      (_, request) => isJson(request) && parseJson(request.body.toString()) === undefined,
+      (request) => isJson(request) && parseJson(request.body.toString()) === undefined,
     ),
     'a token request without Content-Type is 500': crashing(
-      (_, { method, headers }) => method === 'POST' && !headers['content-type'],
+      ({ method, headers }) => method === 'POST' && !headers['content-type'],
     ),
     'a mint with an X-Request-Id that is no UUID is 500': answers(
       () => oauthError(500, 'server_error'),
@@ -354,17 +350,17 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsWith5xx({ '7.1-invalid_request-empty': /400 invalid_request.*500/ })({
     'an unknown client_id with an empty secret is 500': crashing(
-      (form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
+      (_, form) => isUnknown(form) && form.get('client_secret')?.[0] === '',
     ),
   }),
   ...failsWith5xx({ '7.1-invalid_client-secret': /401 invalid_client.*500/ })({
-    'a client_secret beyond 72 octets is 500': crashingAt('client_secret', /.{73}/s),
+    'a client_secret beyond 72 octets is 500': crashing(hasField('client_secret', /.{73}/s)),
   }),
   ...failsWith5xx({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*500/ })({
-    'a grant_type beyond Latin-1 is 500': crashingAt('grant_type', /[^\0-\xff]/),
-    'a grant_type that every object has is 500': crashing((form) => isInherited(form, 'grant_type')),
+    'a grant_type beyond Latin-1 is 500': crashing(hasField('grant_type', /[^\0-\xff]/)),
+    'a grant_type that every object has is 500': crashing((_, form) => isInherited(form, 'grant_type')),
   }),
   ...failsWith5xx({ '7.1-invalid_client-id': /401 invalid_client.*500/ })({
-    'a client_id that every object has is 500': crashing((form) => isInherited(form, 'client_id')),
+    'a client_id that every object has is 500': crashing((_, form) => isInherited(form, 'client_id')),
   }),
 ];

@@ -23,8 +23,8 @@ import {
   storedPages,
   windowOf,
   nextQuery,
-  type Where,
 } from '../run/alter.ts';
+import { every, hasParameter, isAfterCursor, not, type Where } from '../run/conditions.ts';
 import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -48,7 +48,7 @@ const withFrom = (change: (at: Instant) => Instant): ServerOptions =>
 /** Where from and to are valid, and `holds`. */
 export const windowWhere =
   (holds: (from: Instant, to: Instant) => boolean): Where =>
-  (query) => {
+  (_, query) => {
     const [from, to] = windowOf(query);
     return from !== undefined && to !== undefined && holds(from, to);
   };
@@ -56,7 +56,7 @@ export const windowWhere =
 /** Where the text of from or to matches. */
 export const edgeLike =
   (spelling: RegExp): Where =>
-  (query) =>
+  (_, query) =>
     ['from', 'to'].some((name) => spelling.test(query.get(name) ?? ''));
 
 /** Includes items up to `to` where `isIncluded`. */
@@ -93,14 +93,14 @@ const isWithinOldSecond = windowWhere(
   (from, to) => from.seconds < 0n && from.seconds === to.seconds && compareInstants(from, to) !== 0,
 );
 
-const hasOneOffset = (query: URLSearchParams): boolean =>
+const hasOneOffset: Where = (_, query) =>
   windowOf(query).every(Boolean) && /Z$/.test(query.get('from')!) !== /Z$/.test(query.get('to')!);
 
 const refused = (where: (from: Instant, to: Instant) => boolean, answer = '400 invalid_time_range') => {
   const isRefused = windowWhere((from, to) => compareInstants(from, to) < 0 && where(from, to));
-  return answering(answer, (query, request) => {
+  return answering(answer, (request, query) => {
     const isAnonymous = answer.startsWith('404') && !request.headers['authorization'];
-    return !isAnonymous && isRefused(query, request);
+    return !isAnonymous && isRefused(request, query);
   });
 };
 
@@ -119,7 +119,7 @@ const UNFINISHED = screening(TENANTS.primary, 4_400_001n, instant('2024-06-15T12
 export const window: readonly Fault[] = [
   ...failsFull({ '4.2-window': /completed screenings only.*unfinished/ })({
     'returns unfinished screenings': {
-      server: withAddedTo(TENANTS.primary, [UNFINISHED]),
+      server: withAddedTo(TENANTS.primary, () => [UNFINISHED]),
       target: ({ dataset: _, ...target }) => ({ ...target, unfinished: [parseScreening(UNFINISHED.json)] }),
     },
   }),
@@ -138,7 +138,7 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-from-required': /400.*200/, '4.2-to-required': /400.*200/ })({
     'without from and to a page is empty': accepting(
       'invalid_request',
-      (query) => !query.has('from') && !query.has('to'),
+      every(not(hasParameter('from')), not(hasParameter('to'))),
     ),
   }),
   ...fails({ '4.2-from-inclusive': /item \d+/ })({
@@ -272,7 +272,7 @@ export const window: readonly Fault[] = [
   ...fails({ '4.2-lowercase': /200.*invalid_time_range/ })({
     'lower-case t and z are refused': answering(
       '400 invalid_time_range',
-      (query, request) => edgeLike(/[tz]/)(query, request) && windowOf(query)[0] !== undefined,
+      every(edgeLike(/[tz]/), (_, query) => windowOf(query)[0] !== undefined),
     ),
   }),
   ...fails({ '4.2-r1-zero-width': /200.*400 invalid_time_range/ })({
@@ -293,11 +293,9 @@ export const window: readonly Fault[] = [
       'invalid_time_range',
       windowWhere((from, to) => from.seconds - to.seconds > 2n ** 63n / 10n ** 9n),
     ),
-    'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', (query) =>
-      query.has('from_id'),
-    ),
+    'to earlier than from is an empty page after a cursor': accepting('invalid_time_range', isAfterCursor),
     'fractions before 1970 are compared inversely': onQuery((query, request) => {
-      if (!isWithinOldSecond(query, request)) return;
+      if (!isWithinOldSecond(request, query)) return;
       const to = query.get('to')!;
       query.set('to', query.get('from')!);
       query.set('from', to);
@@ -308,10 +306,10 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-r2-inverted': /400 invalid_time_range/ })({
     'compares from and to as text where one has an offset': both(
-      answering(emptyPage, (query, request) => hasOneOffset(query) && isInverted(query, request)),
+      answering(emptyPage, every(hasOneOffset, isInverted)),
       answering(
         '400 invalid_time_range',
-        (query) => hasOneOffset(query) && query.get('to')! < query.get('from')!,
+        every(hasOneOffset, (_, query) => query.get('to')! < query.get('from')!),
       ),
     ),
   }),
@@ -325,10 +323,10 @@ export const window: readonly Fault[] = [
     '31 July is refused': misspelt(/-07-31T/),
     'the years of the first century are those of the twentieth': answering(
       '400 invalid_time_range',
-      (query, request) => {
+      (request, query) => {
         const read = (name: string) => parseInstant((query.get(name) ?? '').replace(/^00/, '19'));
         const [from, to] = [read('from'), read('to')];
-        return !isInverted(query, request) && from && to ? compareInstants(from, to) > 0 : false;
+        return !isInverted(request, query) && from && to ? compareInstants(from, to) > 0 : false;
       },
     ),
     'the hour that clocks skip in Berlin is the next one': refused((from, to) => {

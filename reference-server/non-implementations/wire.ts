@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { KEY, SELF_SIGNED } from '../http/certificates.ts';
 import { http, page, raw, tokenAnswer, withTokenEndpoint, ITEMS, TENANT } from './tools.ts';
 import type { NonImplementation } from './tools.ts';
-import { isTokenRequest, withHeader, withoutBody } from '../run/alter.ts';
+import { isTokenRequest, urlOf, withHeader, withoutBody } from '../run/alter.ts';
 import { jsonAnswer, serve, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
@@ -103,8 +103,6 @@ export const WIRE: readonly NonImplementation[] = [
 ];
 
 // -- servers that misdirect their clients or make them wait -------------------------------------------
-
-const urlOf = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
 
 const withNext = (
   name: string,

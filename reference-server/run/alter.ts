@@ -1,9 +1,11 @@
 /** Building blocks of faults and variants: they alter a server's requests, answers and parts. */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseInstant, type Instant } from '../../engine/data/instant.ts';
 import { errorAnswer, jsonAnswer, splitTarget } from '../http/http.ts';
 import type { Handler, HeaderLines, ServiceAnswer, ServiceRequest } from '../http/http.ts';
 import type { ScreeningStore, ServiceParts, TokenClaims } from '../parts.ts';
+import { every, type Where } from './conditions.ts';
 import type { ServerOptions } from './start.ts';
 
 export const isScreenings = ({ path }: ServiceRequest): boolean =>
@@ -18,6 +20,9 @@ export const windowOf = (query: URLSearchParams): [from: Instant | undefined, to
   parseInstant(query.get('from') ?? ''),
   parseInstant(query.get('to') ?? ''),
 ];
+
+/** The URL that the client used. */
+export const urlOf = ({ headers, path }: ServiceRequest): string => `http://${headers['host']}${path}`;
 
 /** A copy of the request with changed query parameters, which are encoded again. */
 export function withQuery(request: ServiceRequest, change: (query: URLSearchParams) => void): ServiceRequest {
@@ -76,6 +81,22 @@ export const concurrently = (keyOf: (request: ServiceRequest) => string | undefi
     };
   });
 
+/** For `concurrently`: counts all requests for pages together. */
+export const asPages = (request: ServiceRequest): string | undefined =>
+  isScreenings(request) ? 'pages' : undefined;
+
+/** Answers requests of a key with `answer` while more than `most` of them are in flight; others take `latencyMs` more. */
+export const crowded = (
+  keyOf: (request: ServiceRequest) => string | undefined,
+  { most, latencyMs }: { readonly most: number; readonly latencyMs: number },
+  answer: () => ServiceAnswer,
+): ServerOptions =>
+  concurrently(keyOf, async (inFlight, request, next) => {
+    if (inFlight > most) return answer();
+    await sleep(latencyMs);
+    return next(request);
+  });
+
 /** Combines servers, the first one innermost: requests pass it last. */
 export function both(...servers: readonly ServerOptions[]): ServerOptions {
   const handlers = servers.flatMap(({ wrapHandler }) => wrapHandler ?? []);
@@ -88,10 +109,8 @@ export function both(...servers: readonly ServerOptions[]): ServerOptions {
 }
 
 /** Answers matching requests, on any path, without the service. */
-export const intercepting = (
-  answer: () => ServiceAnswer,
-  where: (request: ServiceRequest) => boolean,
-): ServerOptions => middleware(() => (request, next) => (where(request) ? answer() : next(request)));
+export const intercepting = (answer: () => ServiceAnswer, where: Where): ServerOptions =>
+  middleware(() => (request, next) => (where(request, queryOf(request)) ? answer() : next(request)));
 
 type Alteration = (answer: ServiceAnswer, request: ServiceRequest) => ServiceAnswer;
 
@@ -108,8 +127,16 @@ export const answers = (
 export const requests = (alter: (request: ServiceRequest) => ServiceRequest): ServerOptions =>
   middleware(() => (request, next) => next(alter(request)));
 
-export const refusals = (statuses: readonly number[], alter: Alteration): ServerOptions =>
-  answers(alter, ({ status }, request) => isScreenings(request) && statuses.includes(status));
+export const refusals = (
+  statuses: readonly number[],
+  alter: Alteration,
+  where: Where = () => true,
+): ServerOptions =>
+  answers(
+    alter,
+    ({ status }, request) =>
+      isScreenings(request) && statuses.includes(status) && where(request, queryOf(request)),
+  );
 
 /** An error of the REST API by status and code, such as `404 not_found`. */
 export function refusal(statusAndCode: string): ServiceAnswer {
@@ -130,31 +157,24 @@ export const withoutBody = (status: number, headers: HeaderLines = []): ServiceA
 
 export const emptyPage = (): ServiceAnswer => jsonAnswer(200, { items: [], links: {} });
 
-/** Selects requests of the screenings path. */
-export type Where = (query: URLSearchParams, request: ServiceRequest) => boolean;
-
 /** Answers matching requests for screenings, authenticated or not, with an error such as `404 not_found` or an answer. */
 export const answering = (answer: string | (() => ServiceAnswer), where: Where): ServerOptions =>
-  intercepting(
-    () => (typeof answer === 'string' ? refusal(answer) : answer()),
-    (request) => isScreenings(request) && where(queryOf(request), request),
-  );
+  intercepting(typeof answer === 'string' ? () => refusal(answer) : answer, every(isScreenings, where));
+
+export const crashing = (where: Where): ServerOptions => answering('500 internal_error', where);
 
 /** Replaces errors with this code by an empty page. */
 export const accepting = (code: string, where: Where = () => true): ServerOptions =>
   answers(
     emptyPage,
     ({ body }, request) =>
-      isScreenings(request) && String(body).includes(`"${code}"`) && where(queryOf(request), request),
+      isScreenings(request) && String(body).includes(`"${code}"`) && where(request, queryOf(request)),
   );
 
 export const onPages = (
   alter: (answer: ServiceAnswer, query: URLSearchParams, request: ServiceRequest) => ServiceAnswer,
-): ServerOptions =>
-  answers(
-    (answer, request) => alter(answer, queryOf(request), request),
-    ({ status }, request) => isScreenings(request) && status === 200,
-  );
+  where?: Where,
+): ServerOptions => refusals([200], (page, request) => alter(page, queryOf(request), request), where);
 
 export const pageText = (from: string | RegExp, to: string): ServerOptions =>
   onPages((answer) => ({ ...answer, body: String(answer.body).replace(from, to) }));
@@ -180,7 +200,7 @@ export const reading = (names: readonly string[], read: (text: string) => string
 
 export const defaulting = (name: string, value: () => string, where: Where = () => true): ServerOptions =>
   onQuery((query, request) => {
-    if (!query.has(name) && where(query, request)) query.set(name, value());
+    if (!query.has(name) && where(request, query)) query.set(name, value());
   });
 
 type Wrapped<Method> = Method extends (...args: infer Args) => infer Result
@@ -261,8 +281,11 @@ export const jsonBody =
 export const tokenBody = (alter: (body: Json, request: ServiceRequest) => Json): ServerOptions =>
   tokenAnswers((answer, request) => jsonBody((body) => alter(body, request))(answer));
 
-export const tokenAnswers = (alter: Alteration): ServerOptions =>
-  answers(alter, ({ status }, request) => isTokenRequest(request) && status === 200);
+export const tokenAnswers = (alter: Alteration, where: Where = () => true): ServerOptions =>
+  answers(
+    alter,
+    ({ status }, request) => isTokenRequest(request) && status === 200 && where(request, queryOf(request)),
+  );
 
 /** Alters errors of the token endpoint with this value of `error`. */
 export const tokenErrors = (error: string, alter: Alteration): ServerOptions =>

@@ -1,10 +1,9 @@
 /** Incidents of correct servers: a single failure, defences against guessing, a gateway. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  answering,
+  asPages,
   both,
-  concurrently,
   counting,
+  crowded,
   html,
   intercepting,
   invalidClient,
@@ -15,8 +14,11 @@ import {
   refusal,
   withHeader,
 } from '../run/alter.ts';
+import { hasHeader, not } from '../run/conditions.ts';
+import { refusingUnknownParameters } from '../faults/authentication.ts';
 import { brokenAnswer } from '../faults/rest-errors.ts';
 import { fieldOf } from '../faults/forms.ts';
+import { guarded, type Guard } from '../faults/limits.ts';
 import { keepingRawPlus, nextWithRawPlus } from '../faults/next.ts';
 import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
 import type { ServerOptions } from '../run/start.ts';
@@ -52,41 +54,6 @@ export const answersFor = (
     };
   });
 
-interface Guard {
-  /** Requests of the same key are counted together. undefined: not guarded. */
-  readonly keyOf: (request: ServiceRequest) => string | undefined;
-  /** Default: 401. */
-  readonly counts?: (answer: ServiceAnswer) => boolean;
-  /** The number of counted answers that begins a rejection. */
-  readonly threshold: number;
-  /** The time within which they are counted. Default: a whole run. */
-  readonly withinMs?: number;
-  /** Whether a 200 in between sets the count to zero. */
-  readonly inARow?: boolean;
-  /** How long every request is rejected. */
-  readonly forMs: number;
-}
-
-/** Rejects every request of a sender for a while after a number of counted answers. */
-const guarded = (guard: Guard, refuse: Answer): ServerOptions =>
-  middleware(() => {
-    const { keyOf, counts = ({ status }) => status === 401, threshold, withinMs = Infinity } = guard;
-    const senders = new Map<string, { atMs: number[]; untilMs: number }>();
-    return async (request, next) => {
-      const key = keyOf(request);
-      if (key === undefined) return next(request);
-      const sender = senders.get(key) ?? { atMs: [], untilMs: 0 };
-      senders.set(key, sender);
-      if (Date.now() < sender.untilMs) return refuse();
-      const answer = await next(request);
-      if (answer.status === 200 && guard.inARow) sender.atMs = [];
-      if (!counts(answer)) return answer;
-      sender.atMs = [...sender.atMs.filter((ms) => ms > Date.now() - withinMs), Date.now()];
-      if (sender.atMs.length >= threshold) senders.set(key, { atMs: [], untilMs: Date.now() + guard.forMs });
-      return answer;
-    };
-  });
-
 const EVERY_THIRD: Guard = { keyOf: fieldOf('client_id'), threshold: 3, forMs: 2_000 };
 
 const ATTACK = /['<>]|\$\{|\.\.\/|\0|\|\|/;
@@ -103,17 +70,9 @@ function isAttack(path: string): boolean {
 const againstAttacks = (answer: Answer): ServerOptions =>
   intercepting(answer, (request) => isScreenings(request) && isAttack(request.path));
 
-const PARAMETERS = ['from', 'to', 'pageSize', 'from_id'];
-
 /** Rejects a sender's requests for two seconds after 40 rejected tokens within ten seconds. */
-const againstGuesses = (refuse: Answer, senderOf = (_: ServiceRequest): string => 'address'): ServerOptions =>
-  guarded(
-    {
-      keyOf: (request) => (isScreenings(request) ? senderOf(request) : undefined),
-      ...{ threshold: 40, withinMs: 10_000, forMs: 2_000 },
-    },
-    refuse,
-  );
+const againstGuesses = (refuse: Answer, keyOf = asPages): ServerOptions =>
+  guarded({ keyOf, threshold: 40, withinMs: 10_000, forMs: 2_000 }, refuse);
 
 /** Rejects token requests for two seconds after 25 of them were answered within five seconds. */
 const againstFloods = (refuse: Answer): ServerOptions =>
@@ -138,8 +97,8 @@ const reset = (): ServiceAnswer => ({
   })(),
 });
 
-const tenantOf = ({ path }: ServiceRequest): string =>
-  /tenants\/([^/]+)/.exec(path)?.[1]?.toLowerCase() ?? '';
+const ofTenant: Guard['keyOf'] = (request) =>
+  isScreenings(request) ? /tenants\/([^/]+)/.exec(request.path)?.[1]?.toLowerCase() : undefined;
 
 export const accidents: Groups = {
   'with accidents': {
@@ -183,10 +142,7 @@ export const accidents: Groups = {
   },
   'with a store of microseconds': {
     'one answer that breaks off': once(140, isScreenings, brokenAnswer),
-    'an unknown query parameter is refused before authentication': answering(
-      '400 invalid_request',
-      (query) => ![...query.keys()].every((name) => PARAMETERS.includes(name)),
-    ),
+    'an unknown query parameter is refused before authentication': refusingUnknownParameters(),
   },
   'with a store of milliseconds': {
     'a deployment: 502 with HTML for a second and a half': answersFor(130, 1_500, badGateway),
@@ -210,35 +166,24 @@ export const accidents: Groups = {
     '40 refused tokens in ten seconds: 403 with HTML': againstGuesses(forbidden),
     '25 token requests in five seconds: 403 with HTML': againstFloods(forbidden),
     // Like the dynamic IP restrictions of IIS.
-    'more than five requests in flight: 403 with HTML': concurrently(
+    'more than five requests in flight: 403 with HTML': crowded(
       () => 'address',
-      async (inFlight, request, next) => {
-        if (inFlight > 5) return forbidden();
-        await sleep(2);
-        return next(request);
-      },
+      { most: 5, latencyMs: 2 },
+      forbidden,
     ),
   },
   'with a guard that counts refused tokens in a row': {
-    '20 refused tokens in a row: 403 with HTML for ten minutes': middleware(() => {
-      let row = 0;
-      let untilMs = 0;
-      return async (request, next) => {
-        if (!isScreenings(request)) return next(request);
-        if (Date.now() < untilMs) return forbidden();
-        const answer = await next(request);
-        row = answer.status === 401 ? row + 1 : answer.status === 200 ? 0 : row;
-        if (row >= 20) untilMs = Date.now() + 600_000;
-        return answer;
-      };
-    }),
+    '20 refused tokens in a row: 403 with HTML for ten minutes': guarded(
+      { keyOf: asPages, threshold: 20, inARow: true, forMs: 600_000 },
+      forbidden,
+    ),
   },
   // Like HAProxy with http_err_rate.
   'with a guard that closes connections': {
     // Like nginx with 444.
     'a firewall that closes connections where there is no User-Agent': intercepting(
       reset,
-      ({ headers }) => headers['user-agent'] === undefined,
+      not(hasHeader('user-agent')),
     ),
     '30 answers of 4xx in ten seconds: connections close': guarded(
       {
@@ -263,7 +208,7 @@ export const accidents: Groups = {
     ),
   },
   'with a guard for each tenant': {
-    '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, tenantOf),
+    '40 refused tokens in ten seconds on a path: 403 with HTML there': againstGuesses(forbidden, ofTenant),
     'every third wrong secret locks the client out, with 423': guarded(EVERY_THIRD, () =>
       oauthError(423, 'locked'),
     ),

@@ -2,18 +2,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   answers,
-  concurrently,
+  asPages,
   counting,
+  crowded,
   html,
   invalidClient,
   isScreenings,
   isTokenRequest,
   middleware,
+  queryOf,
   refusal,
   withHeader,
 } from '../run/alter.ts';
-import { jsonAnswer, type ServiceAnswer, type ServiceRequest } from '../http/http.ts';
-import { createRateLimiter } from '../http/rate-limit.ts';
+import { every, hasParameter, type Where } from '../run/conditions.ts';
+import type { ServiceAnswer, ServiceRequest } from '../http/http.ts';
+import { createRateLimiter, type RateLimit } from '../http/rate-limit.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { answersFor } from './accidents.ts';
 import { probing } from '../faults/fault.ts';
@@ -44,28 +47,24 @@ export const cache = (hasAge: boolean, forMs = 2_000, where = (_: ServiceRequest
   target: probing(5_000),
 });
 
-const bucket = (perSecond: number, burst: number) =>
-  createRateLimiter({ limit: perSecond, windowMs: 1_000, algorithm: 'token-bucket', burst });
-
-/** As limit_req of nginx, whose default is 503. */
-const limitedTokens = (): ServerOptions =>
+/** Answers matching requests with `answer` where the bucket is empty. */
+const beyond = (
+  bucket: Pick<RateLimit, 'limit' | 'burst'>,
+  answer: () => ServiceAnswer,
+  where: Where,
+): ServerOptions =>
   middleware(() => {
-    const quota = bucket(15, 10);
-    return async (request, next) =>
-      isTokenRequest(request) && quota('any', Date.now()) !== undefined
-        ? html(503, 'Service Temporarily Unavailable')
-        : next(request);
+    const quota = createRateLimiter({ ...bucket, windowMs: 1_000, algorithm: 'token-bucket' });
+    return (request, next) =>
+      where(request, queryOf(request)) && quota('all', Date.now()) !== undefined ? answer() : next(request);
   });
 
 export const health: Groups = {
   'that serves two requests concurrently': {
-    '503 with Retry-After while more than two requests are in flight': concurrently(
-      (request) => (isScreenings(request) ? 'any' : undefined),
-      async (inFlight, request, next) => {
-        if (inFlight > 2) return withHeader(unavailable(), 'retry-after', '1');
-        await sleep(5);
-        return next(request);
-      },
+    '503 with Retry-After while more than two requests are in flight': crowded(
+      asPages,
+      { most: 2, latencyMs: 5 },
+      () => withHeader(unavailable(), 'retry-after', '1'),
     ),
     'another user of the client locks it out for three seconds after three token requests': answersFor(
       4,
@@ -75,7 +74,12 @@ export const health: Groups = {
     ),
   },
   'that recycles its workers': {
-    'a limiter before the token endpoint answers 503 beyond 15 requests a second': limitedTokens(),
+    // As limit_req of nginx, whose default is 503.
+    'a limiter before the token endpoint answers 503 beyond 15 requests a second': beyond(
+      { limit: 15, burst: 10 },
+      () => html(503, 'Service Temporarily Unavailable'),
+      isTokenRequest,
+    ),
     'one request in 250 is 503, and served when it is sent again': {
       server: counting(
         (asked, request, next) =>
@@ -103,15 +107,11 @@ export const health: Groups = {
   },
   'with a quota and a wrong Date': {
     'a quota of 300 requests for pages of one item that asks to wait two months': {
-      server: middleware(() => {
-        const quota = bucket(50, 300);
-        return (request, next) =>
-          isScreenings(request) &&
-          /pageSize=1(&|$)/.test(request.path) &&
-          quota('any', Date.now()) !== undefined
-            ? jsonAnswer(429, { code: 'rate_limited' }, [['retry-after', '5184000']])
-            : next(request);
-      }),
+      server: beyond(
+        { limit: 50, burst: 300 },
+        () => withHeader(refusal('429 rate_limited'), 'retry-after', '5184000'),
+        every(isScreenings, hasParameter('pageSize', /^1$/)),
+      ),
       target: probing(600),
     },
     'a proxy whose Date is ten minutes ahead': dated(600_000),

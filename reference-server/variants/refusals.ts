@@ -7,17 +7,16 @@ import {
   isTokenRequest,
   jsonBody,
   middleware,
-  queryOf,
   refusal,
   refusals as refusalsOf,
   tokenErrors,
   withHeader,
   withoutBody,
-  type Where,
 } from '../run/alter.ts';
+import { hasHeader, hasParameter, type Where } from '../run/conditions.ts';
 import { refusing } from '../faults/forms.ts';
 import { edgeLike } from '../faults/window.ts';
-import type { ServiceRequest } from '../http/http.ts';
+import { TENANTS } from '../run/provisioning.ts';
 import type { ServerOptions } from '../run/start.ts';
 import type { Groups } from './variant.ts';
 
@@ -39,12 +38,11 @@ const shaped = (
 
 /** Answers 400 with this code to matching requests; authentication comes first. */
 const refused = (code: string, where: Where): ServerOptions =>
-  refusalsOf([200, 400], (answer, request) =>
-    where(queryOf(request), request) ? refusal(`400 ${code}`) : answer,
-  );
+  refusalsOf([200, 400], () => refusal(`400 ${code}`), where);
 
-const isForm = ({ headers }: ServiceRequest): boolean =>
-  headers['content-type']?.includes('urlencoded') === true;
+const isForm = hasHeader('content-type', /urlencoded/);
+
+const namesTenant = (path: string): boolean => Object.values(TENANTS).some((id) => path.includes(id));
 
 const ODD_PATH = /\/\/|\/\.\/|\/(\?|$)|\.json|;|%|SCREENINGS/;
 
@@ -69,29 +67,32 @@ export const refusals: Groups = {
     'errors as a JSON array of one object': shaped((code) => [{ message: 'refused', code }]),
     'a missing from or to is invalid_time_range': refused(
       'invalid_time_range',
-      (query) => !query.has('from') || !query.has('to'),
+      (_, query) => !query.has('from') || !query.has('to'),
     ),
     'an unknown tenant is 404 not_found, and so is another than the own in upper case': refusalsOf(
       [403],
-      (answer, { path }) =>
-        /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/.test(path) ? answer : refusal('404 not_found'),
+      () => refusal('404 not_found'),
+      ({ path }) => !namesTenant(path),
     ),
-    'an unknown tenant is 404 not_found before the token is checked': refusalsOf([401], (answer, { path }) =>
-      /7d0c5a52|1b9e2c40|42f6d0aa|c3a8e6f4/i.test(path) ? answer : refusal('404 not_found'),
+    'an unknown tenant is 404 not_found before the token is checked': refusalsOf(
+      [401],
+      () => refusal('404 not_found'),
+      ({ path }) => !namesTenant(path.toLowerCase()),
     ),
     'a pageSize of 1.5, +5, 1e2 or nothing is page_size_out_of_range': refused(
       'page_size_out_of_range',
-      (query) => /^(1\.5|10\.0|\+5|1e2|)$/.test(query.get('pageSize') ?? '1'),
+      (_, query) => /^(1\.5|10\.0|\+5|1e2|)$/.test(query.get('pageSize') ?? '1'),
     ),
-    'a pageSize beyond 64 bits is invalid_request': refused('invalid_request', (query) =>
-      /^\d{19,}$/.test(query.get('pageSize') ?? ''),
+    'a pageSize beyond 64 bits is invalid_request': refused(
+      'invalid_request',
+      hasParameter('pageSize', /^\d{19,}$/),
     ),
-    'an empty or undecodable from or to is invalid_request': refusalsOf([400], (answer, { path }) =>
-      /[?&](from|to)=(&|$)|%(?![0-9a-f]{2})/i.test(path) ? refusal('400 invalid_request') : answer,
+    'an empty or undecodable from or to is invalid_request': refusalsOf(
+      [400],
+      () => refusal('400 invalid_request'),
+      ({ path }) => /[?&](from|to)=(&|$)|%(?![0-9a-f]{2})/i.test(path),
     ),
-    'a negative from_id is invalid_request': refused('invalid_request', (query) =>
-      (query.get('from_id') ?? '').startsWith('-'),
-    ),
+    'a negative from_id is invalid_request': refused('invalid_request', hasParameter('from_id', /^-/)),
   },
   'with a rate limit': {
     'errors as {"error":{"code"}}, the place unnamed': shaped((code) => ({ error: { code, details: [] } })),
@@ -112,7 +113,7 @@ export const refusals: Groups = {
     'GET and other methods are 404 without a body': answers((answer) =>
       answer.status === 405 ? withoutBody(404) : answer,
     ),
-    'a scope too many is invalid_scope': refusing('400 invalid_scope', (form, request) => {
+    'a scope too many is invalid_scope': refusing('400 invalid_scope', (request, form) => {
       const scope = form.get('scope');
       return isForm(request) && scope?.length === 1 && scope[0]!.trim().includes(' ');
     }),
@@ -127,7 +128,7 @@ export const refusals: Groups = {
     ),
     'a path that holds no UUID is 400': answering(
       '400 invalid_request',
-      (_, { path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),
+      ({ path }) => !/\/tenants\/[0-9a-f-]{36}\//i.test(path),
     ),
     'HEAD and OPTIONS are 204': intercepting(
       () => withoutBody(204),

@@ -123,7 +123,7 @@ export const stores: Groups = {
   'that cuts to ticks': { 'instants are truncated to seven digits': ofType(7, cutInstant) },
   'with unset clocks': {
     'a screening at the first and at the last instant that can be written': {
-      server: withAddedTo(TENANTS.primary, EXTREMES),
+      server: withAddedTo(TENANTS.primary, () => EXTREMES),
       target: (target) => ({
         ...target,
         dataset: target.dataset && [...target.dataset, ...EXTREMES.map(({ json }) => parseScreening(json))],

@@ -6,11 +6,13 @@ import {
   header,
   isTokenRequest,
   middleware,
+  perServer,
   tokenAnswers,
   tokenClaims,
   tokenMembers,
   withHeader,
 } from '../run/alter.ts';
+import { kept } from '../faults/tokens.ts';
 import { createTokenIssuer } from '../auth.ts';
 import type { ServiceAnswer } from '../http/http.ts';
 import type { TokenIssuer } from '../parts.ts';
@@ -25,13 +27,6 @@ const signedWith = ({ privateKey }: { privateKey: KeyObject }): ServerOptions =>
 const rsa = signedWith(generateKeyPairSync('rsa', { modulusLength: 2048 }));
 
 const AHEAD_MS = 75_000;
-const KEPT_SECONDS = 90;
-
-/** The issuer hands out tokens that it has kept for a while, with what is left of their life. */
-const keptTokens = both(
-  tokenClaims(({ iat, exp }) => ({ iat: Number(iat) - KEPT_SECONDS, exp: Number(exp) - KEPT_SECONDS })),
-  tokenMembers(({ expires_in: left }) => ({ expires_in: Number(left) - KEPT_SECONDS })),
-);
 
 /** The issuer hands out the first token of each form again. */
 const cachedTokensBy = (now: () => number): ServerOptions =>
@@ -53,20 +48,15 @@ const cachedTokens = cachedTokensBy(Date.now);
 const SET_BACK_AFTER_MS = 3_000;
 
 /** The clock is set back, and tokens of before are handed out again, with what is left of their life by then. */
-const setBack = (): ServerOptions => {
-  let now = Date.now;
+const setBack = perServer(() => {
+  const untilMs = Date.now() + SET_BACK_AFTER_MS;
+  const now = (): number => Date.now() + (Date.now() < untilMs ? AHEAD_MS : 0);
   return both(
-    {
-      wrapParts: (parts) => {
-        const untilMs = Date.now() + SET_BACK_AFTER_MS;
-        now = () => Date.now() + (Date.now() < untilMs ? AHEAD_MS : 0);
-        return { ...parts, now };
-      },
-    },
-    cachedTokensBy(() => now()),
+    { wrapParts: (parts) => ({ ...parts, now }) },
+    cachedTokensBy(now),
     answers((answer) => withHeader(answer, 'date', new Date(now()).toUTCString())),
   );
-};
+});
 
 const FORMER_KEY = 10;
 
@@ -108,7 +98,7 @@ export const tokens: Groups = {
   'with short pages': {
     'a cached token with the rest of its lifetime': cachedTokens,
     'tokens that were kept for 90 s, and a clock 75 s ahead of the kit’s, as its Date says': both(
-      keptTokens,
+      kept(90),
       dated(AHEAD_MS),
       { now: () => Date.now() + AHEAD_MS },
     ),
@@ -116,15 +106,15 @@ export const tokens: Groups = {
       header('Cache-Control', 'private, NO-STORE, max-age=0'),
     ),
   },
-  'with a quota and a wrong Date': { 'tokens that were kept for 90 s': keptTokens },
+  'with a quota and a wrong Date': { 'tokens that were kept for 90 s': kept(90) },
   'with relative links': {
     'a key of another kind after ten tokens': rotated(rsa.signingKeyPem),
-    'tokens that were kept for 90 s, and a proxy whose Date is 30 s ahead': both(keptTokens, dated(30_000)),
+    'tokens that were kept for 90 s, and a proxy whose Date is 30 s ahead': both(kept(90), dated(30_000)),
   },
   'with a cache': {
     'cached tokens, and a proxy whose Date is 30 s late': both(cachedTokens, dated(-30_000)),
   },
-  'with normalised paths': { 'a clock that is set back, and cached tokens': setBack() },
+  'with normalised paths': { 'a clock that is set back, and cached tokens': setBack },
   'with its own spelling': {
     'a clock four minutes ahead': { now: () => Date.now() + 240_000 },
     'expires_in less a margin of three seconds, and further members': tokenMembers(() => ({
