@@ -104,6 +104,12 @@ test('reports a request before the time of Retry-After, but not one already in f
   expect(at(2_090)).toEqual([]);
 });
 
+test('allows a retry of a 403 with another token', () => {
+  const requests = [request(0, 403), { ...request(500, 403), token: 2 }];
+  const { judge } = SITUATIONS.find(({ name }) => name === '403-not-retried')!;
+  expect(judge!({ requests } as Partial<Play> as Play)).toEqual([]);
+});
+
 test('a client that still tries to connect to a server with a false certificate breaks no MUST', () => {
   const situation = SITUATIONS.find(({ name }) => name === 'tls-another-name')!;
   const play: Partial<Play> = {

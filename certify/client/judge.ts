@@ -1,5 +1,5 @@
 /** Judges one play of a situation, the screenings that the client collected, and all plays together. */
-import { member } from '../../engine/client/json.ts';
+import { member, parseJson, type JsonObject } from '../../engine/client/json.ts';
 import { parseInstant, sameInstant } from '../../engine/data/instant.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { createRedactor, REDACTED, type Redactor } from '../../engine/run/evidence/redact.ts';
@@ -72,15 +72,16 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
 /** A client that had to be stopped; a warning if it may have been backing off: the server failed, or it must not connect. */
 function endFindings({ impossible }: Situation, { requests, stopped }: Play): readonly ClientFailure[] {
   if (stopped === undefined) return [];
-  const asked = pageRequests(requests);
-  const last = asked.slice(-5);
-  if (stopped === 'storm') {
-    const received = `${several(asked.length, 'request')} for pages, and no end`;
-    return [finding('an end after a few retries', received, last)];
-  }
-  const mayBackOff = (last.at(-1)?.status ?? 0) >= 500 || (impossible && requests.length === 0);
+  const shows = requests.slice(-5);
+  if (stopped === 'storm')
+    return [
+      finding('an end after a few retries', `${several(requests.length, 'request')}, and no end`, shows),
+    ];
+  const last = shows.at(-1);
+  const isBroken = last && (last.status >= 500 || (last.status === 0 && last.endMs !== undefined));
+  const mayBackOff = isBroken || (impossible && !last);
   const received = 'none: the client made no progress within the timeout (--timeout), and was stopped';
-  return [finding('an end in bounded time', received, last, mayBackOff ? 'SHOULD' : undefined)];
+  return [finding('an end in bounded time', received, shows, mayBackOff ? 'SHOULD' : undefined)];
 }
 
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
@@ -103,7 +104,7 @@ const shown = (ids: readonly bigint[]): string =>
 function collectionFindings(play: Play): ClientFailure[] {
   const { printed, expected, all, given } = play;
   const wanted = new Set(expected.map(({ id }) => id));
-  const known = new Map(all.map((screening) => [screening.id, screening]));
+  const known = new Set(all.map(({ id }) => id));
   const times = new Map<bigint, number>();
   for (const { id } of printed.screenings) times.set(id, (times.get(id) ?? 0) + 1);
   const ids = [...times.keys()];
@@ -124,22 +125,13 @@ function collectionFindings(play: Play): ClientFailure[] {
       'each screening once (the id is the key for deduplication)',
       `screening ${repeated[0]} ${times.get(repeated[0]!)} times${others}`,
     ),
-    ...unless(foreign.length === 0, 'ids as they were sent', rounded(foreign, missing)),
+    ...unless(foreign.length === 0, 'ids as they were sent', `${shown(foreign)}, which no screening has`),
     ...unless(
       beside.length === 0,
       'the screenings of [from, to) alone',
       `${shown(beside)}, which the window does not hold`,
     ),
-    ...altered(play, known),
   ];
-}
-
-function rounded(foreign: readonly bigint[], missing: readonly Screening[]): string {
-  const [id] = foreign;
-  const digits = missing.find((screening) => Number(screening.id) === Number(id) && screening.id !== id);
-  return digits
-    ? `${id}, which no screening has: digits of ${digits.id} were lost (ids are integers beyond 2^53 too)`
-    : `${shown(foreign)}, which no screening has`;
 }
 
 function lost({ requests, expected, printed }: Play, missing: readonly Screening[]): ClientFailure {
@@ -163,17 +155,22 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
   );
 }
 
-/** A testTime that the client changed. Members that it leaves out do not matter. */
-function altered({ printed }: Play, known: ReadonlyMap<bigint, Screening>): ClientFailure[] {
-  const changed = printed.screenings.flatMap(({ id, json }) => {
-    const original = known.get(id);
-    const time = member(json, 'testTime');
-    const at = typeof time === 'string' ? parseInstant(time) : undefined;
-    return !original || !at || sameInstant(at, parseInstant(original.testTime)!)
-      ? []
-      : [finding(`testTime ${original.testTime} of screening ${id}`, String(time), [], 'SHOULD')];
-  });
-  return changed.slice(0, 1);
+/** The first text that the client changed. Members that it leaves out do not matter, nor how it spells instants. */
+function alteredTexts({ printed, all }: Play): ClientFailure[] {
+  const known = new Map(all.map(({ id, json }) => [id, json]));
+  for (const { id, json } of printed.screenings)
+    for (const [name, value] of Object.entries(parseJson(known.get(id) ?? '{}') as JsonObject)) {
+      const own = member(json, name);
+      if (typeof value === 'string' && typeof own === 'string' && !isSameText(value, own))
+        return [finding('texts as they were sent', `${name} ${own} for ${value} in screening ${id}`)];
+    }
+  return [];
+}
+
+function isSameText(sent: string, printed: string): boolean {
+  // Python and databases print a space for the T.
+  const [at, own] = [parseInstant(sent), parseInstant(printed.replace(' ', 'T'))];
+  return at && own ? sameInstant(at, own) : sent.toLowerCase() === printed.toLowerCase();
 }
 
 // -- rules that are judged over all situations --------------------------------------------------------
@@ -217,6 +214,14 @@ const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
     ],
     judge: (_, play) => leaks(play),
   },
+  {
+    name: 'texts-unchanged',
+    section: '2.3',
+    level: 'SHOULD',
+    title: 'texts are printed as they were received (UTF-8), and times as the same instants',
+    lookAt: ['the decoder of the body: UTF-8 (RFC 8259, 8.1)', 'times: their offset and all fraction digits'],
+    judge: (_, play) => alteredTexts(play),
+  },
 ];
 
 function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
@@ -226,18 +231,18 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   const outputs = { 'standard output': ended.stdout ?? '', 'standard error': ended.stderr };
   const inUrl = (isIn: typeof hasToken) => requests.filter(({ request }) => isIn(request.path)).slice(0, 1);
   const [secretInUrl, tokenInUrl] = [inUrl(hasSecret), inUrl(hasToken)];
-  const toApi = requests.filter(
+  const elsewhere = requests.filter(
     ({ channel, request: { body, headers } }) =>
-      channel === 'pages' && hasSecret(`${body.toString()} ${Object.values(headers).join(' ')}`),
+      channel !== 'token' && hasSecret(`${body.toString()} ${Object.values(headers).join(' ')}`),
   );
   return [
     ...unless(tokenInUrl.length === 0, 'no token in a URL', 'an access token in one', tokenInUrl, 'SHOULD'),
     ...unless(secretInUrl.length === 0, 'no secret in a URL', 'the client_secret in one', secretInUrl),
     ...unless(
-      toApi.length === 0,
+      elsewhere.length === 0,
       'the secret to stay with the token endpoint',
-      'it in a request for a page',
-      toApi.slice(0, 1),
+      'it in another request',
+      elsewhere.slice(0, 1),
     ),
     ...Object.entries(outputs).flatMap(([where, text]) => [
       ...unless(!hasSecret(text), `no secret on ${where}`, 'the client_secret there'),
@@ -256,10 +261,11 @@ export function throughout(
   return RULES.map(({ judge, ...rule }) => {
     const kinds = new Map<string, ClientFailure>();
     for (const { situation, play } of played)
-      for (const { message, received, ...rest } of judge(situation, play)) {
+      for (const failure of judge(situation, play)) {
+        const { expected, message, received } = failure;
         const where = ` (in ${situation.name})`;
-        if (!kinds.has(message))
-          kinds.set(message, { ...rest, message: message + where, received: received + where });
+        if (!kinds.has(expected))
+          kinds.set(expected, { ...failure, message: message + where, received: received + where });
       }
     const failures = redactDeep([...kinds.values()], 'fixed');
     return isSilent

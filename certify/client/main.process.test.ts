@@ -14,7 +14,7 @@ const CLIENTS = 'certify/client/testing/clients';
 /** Situations in which these clients differ. */
 const TELLING = [
   'plain-walk,json-spelt-differently,ties-across-pages,large-ids,offsets-and-fractions,next-relative,401-once,429-with-seconds',
-  '500-once,403-not-retried,secret-form-encoded,tls-trusted,tls-another-name,events-beside-rest',
+  '500-once,redirect-to-another-host,403-not-retried,secret-form-encoded,tls-trusted,tls-another-name,events-beside-rest',
 ].join();
 
 test.describe.configure({ timeout: 240_000 });

@@ -20,7 +20,7 @@ export interface Recorded {
   /** 0: no answer, or an aborted one. */
   status: number;
   /** Of an answer with a page; `next` is absolute, and absent on the last page. */
-  page?: { readonly next?: string; readonly lastTestTime?: string; readonly items: number };
+  page?: { readonly next?: string; readonly items: number };
   /** The time named by Retry-After, on the same clock. */
   waitUntilMs?: number;
 }
@@ -56,8 +56,8 @@ export class Recorder {
       record.status = whole ? answer.status : 0;
       if (record.status === 200 && record.channel === 'token')
         this.tokens.push((JSON.parse(String(answer.body)) as { access_token: string }).access_token);
-      if (record.status === 200 && record.channel === 'pages' && request.method === 'GET')
-        this.notePage(record, answer, origin);
+      const isPage = record.channel === 'pages' && request.method === 'GET' && isJson(answer);
+      if (record.status === 200 && isPage) this.notePage(record, answer, origin);
       record.endMs = this.now();
       const wait = answer.headers.find(([name]) => name.toLowerCase() === 'retry-after')?.[1];
       if (wait !== undefined) {
@@ -83,20 +83,19 @@ export class Recorder {
   }
 
   private notePage(record: Recorded, answer: ServiceAnswer, origin: string): void {
-    const body = JSON.parse(String(answer.body)) as {
-      items: { testTime: string }[];
+    const { items, links } = JSON.parse(String(answer.body)) as {
+      items: unknown[];
       links: { next?: string };
     };
-    const { next } = body.links;
-    record.page = {
-      items: body.items.length,
-      next: next && resolveUrl(next, origin + record.request.path),
-      lastTestTime: body.items.at(-1)?.testTime,
-    };
+    const next = links.next && resolveUrl(links.next, origin + record.request.path);
+    record.page = { items: items.length, next };
     if (!this.served.has(record.request.path)) this.progressMs = this.now();
     this.served.add(record.request.path);
   }
 }
+
+const isJson = ({ headers }: ServiceAnswer): boolean =>
+  headers.some(([, value]) => value.startsWith('application/json'));
 
 export const pageRequests = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'pages' && request.method === 'GET');

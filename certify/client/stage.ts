@@ -4,7 +4,7 @@ import { systemClock, type Clock } from '../../engine/clock.ts';
 import { MAX_PAGE_SIZE, type PageQuery } from '../../engine/client/page.ts';
 import type { Screening } from '../../engine/data/dataset.ts';
 import { listen, parseForm, servingOnly } from '../../reference-server/http/http.ts';
-import type { Listener, ServiceRequest } from '../../reference-server/http/http.ts';
+import type { Handler, Listener, ServiceRequest } from '../../reference-server/http/http.ts';
 import { sized } from '../../reference-server/faults/rows.ts';
 import { both, tokenBody } from '../../reference-server/run/alter.ts';
 import { memoryParts } from '../../reference-server/store/memory.ts';
@@ -66,13 +66,12 @@ export async function openStage(options: StageOptions, world: World, clientSecre
   const altered = both(grantingAll, atMost(pageSize), server);
   const service = createService(altered.wrapParts!(parts));
   const played = altered.wrapHandler!(service);
-  const watched = recorder.watch(
-    // HEAD requests bypass the situation, because a client may send them first.
-    async (request) => (request.method === 'HEAD' ? service(request) : played(request)),
-    api.origin,
-  );
-  api.handle(auth === api ? watched : servingOnly('pages', watched));
-  if (auth !== api) auth.handle(servingOnly('tokens', watched));
+  // HEAD requests bypass the situation, because a client may send them first.
+  const handler: Handler = async (request) =>
+    request.method === 'HEAD' ? service(request) : played(request);
+  const watched = (served: Handler): Handler => recorder.watch(served, api.origin);
+  api.handle(watched(auth === api ? handler : servingOnly('pages', handler)));
+  if (auth !== api) auth.handle(watched(servingOnly('tokens', handler)));
   return {
     given,
     recorder,

@@ -122,11 +122,13 @@ type PageStep = (
   next: Handler,
 ) => Promise<ServiceAnswer> | ServiceAnswer;
 
-export const atFirst = (wanted: number, step: PageStep): ServerOptions =>
+export const atPage = (wanted: number, step: PageStep, attempts = Infinity): ServerOptions =>
   pageStep(
     () => (place, request, next) =>
-      place.page === wanted && place.attempt === 1 ? step(place, request, next) : next(request),
+      place.page === wanted && place.attempt <= attempts ? step(place, request, next) : next(request),
   );
+
+export const atFirst = (wanted: number, step: PageStep): ServerOptions => atPage(wanted, step, 1);
 
 /** Calls a step for every GET of a page. `make` is called once per server. */
 export const pageStep = (make: () => PageStep): ServerOptions =>

@@ -6,8 +6,8 @@ import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { backoffFindings, EARLY_MS, retryFindings, seriesOf, tooEarly } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
-import { answering, refusal, withHeader } from '../../../reference-server/run/alter.ts';
-import { atFirst, pageStep, usual, waiting } from './blocks.ts';
+import { answering, both, html, refusal, withHeader } from '../../../reference-server/run/alter.ts';
+import { atFirst, atPage, pageStep, usual, waiting } from './blocks.ts';
 import { several } from '../../render/results.ts';
 
 const LOOK_AT_429 = [
@@ -34,7 +34,15 @@ const final = (error: string): SituationRow => ({
   stage: () => usual(answering(error, () => true)),
   met: answered(parseInt(error)),
   impossible: true,
-  judge: ({ requests }) => retryFindings(requests, parseInt(error), 0),
+  // A retry with another token is allowed (RFC 9110, 15.5.4).
+  judge: ({ requests }) => {
+    const first = pageRequests(requests)[0]?.token;
+    return retryFindings(
+      requests.filter(({ token }) => token === first),
+      parseInt(error),
+      0,
+    );
+  },
 });
 
 export const failureSituations = situationsOf('7.2', {
@@ -55,17 +63,20 @@ export const failureSituations = situationsOf('7.2', {
     judge: tooEarly,
   },
   '429-twice': {
-    title: 'a second 429 is waited out like the first',
+    title: 'a 429 for the first page is waited out, and a second one like the first',
     lookAt: LOOK_AT_429,
-    stage: (clock) => usual(limitedAt([2, 2], 1, clock)),
+    stage: (clock) => usual(limitedAt([1, 1], 1, clock)),
     met: answered(429),
     givingUp: 'warns',
     judge: tooEarly,
   },
   '500-once': {
-    title: 'a 5xx is retried, and the walk continues at the same page',
-    lookAt: LOOK_AT_5XX,
-    stage: () => usual(failing('500 internal_error', [2, 4], 1)),
+    title: 'a 5xx is retried, for the first page and with HTML too, and the walk continues at the same page',
+    lookAt: [...LOOK_AT_5XX, 'the request for the first page: it is sent like every other'],
+    stage: () => {
+      const gateway = atFirst(2, () => html(502, 'Bad Gateway'));
+      return usual(both(failing('500 internal_error', [1, 4], 1), gateway));
+    },
     met: answered(500),
   },
   '503-three-times': threeTimes('503 service_unavailable'),
@@ -89,6 +100,27 @@ export const failureSituations = situationsOf('7.2', {
     stage: () => usual(atFirst(2, async (_place, request, next) => halved(await next(request)))),
     met: answered(0),
     givingUp: 'allowed',
+  },
+  'connection-dropped-for-ever': {
+    section: '4.2',
+    level: 'SHOULD',
+    title:
+      'if each answer for a page is truncated, the client gives up in bounded time, and exits with an error',
+    lookAt: ['the number of retries after a broken connection: bounded'],
+    stage: () => usual(atPage(2, async (_place, request, next) => halved(await next(request)))),
+    met: answered(0),
+    impossible: true,
+  },
+  'html-for-a-page': {
+    section: '4.2',
+    title:
+      'an answer 200 that is no page (HTML of a proxy) is an error: an incomplete window is not reported as complete',
+    lookAt: ['the reader of the body: what is not JSON is an error, and not an empty page'],
+    stage: () => usual(atPage(2, () => html(200, 'Maintenance'))),
+    met: ({ requests }) =>
+      pageRequests(requests).some(({ status, page }) => status === 200 && !page) ||
+      'the client ended before the page of HTML',
+    impossible: true,
   },
   'slow-answer': {
     section: '4.2',

@@ -66,7 +66,8 @@ export const pagesSituations = situationsOf('4.2', {
     section: '2.4',
     title: 'a page without items that has a `next` is not the last one',
     lookAt: ['the end of the loop: an absent links.next, not an empty array of items'],
-    stage: () => usual(emptyPages),
+    // Ties, so that a client that cuts its window follows next too.
+    stage: () => ({ ...usual(emptyPages), screenings: tied() }),
     met: ({ requests }) =>
       requests.some(({ page }) => page?.items === 0 && page.next !== undefined) ||
       'the client ended before the empty page',
@@ -117,8 +118,9 @@ export const pagesSituations = situationsOf('4.2', {
     (next) => withPairs(next, (pairs) => pairs.reverse()),
   ),
   'next-with-extra-parameters': spelt(
-    '`next` is followed as given, with parameters that the client does not know',
-    (next) => withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D']),
+    '`next` is followed as given, with parameters that the client does not know, empty and repeated ones too',
+    (next) =>
+      withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D', 'tag=b', 'tag=a', 'all=']),
   ),
   'next-percent-encoded': spelt('`next` is followed as given, whatever it percent-encodes', (next) =>
     withPairs(next, (pairs) =>

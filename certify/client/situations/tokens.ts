@@ -10,6 +10,7 @@ import {
   minting,
   refusal,
   tokenMembers,
+  withoutBody,
 } from '../../../reference-server/run/alter.ts';
 import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
@@ -18,12 +19,15 @@ import { mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, situationsOf, unless } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
-import { pageStep, slowPages, usual } from './blocks.ts';
+import { atPage, pageStep, slowPages, usual } from './blocks.ts';
 
 const LOOK_AT_401 = [
   'what happens on a 401: the token is discarded, a new one is minted, and the same URL is requested once more',
   'the token of the retry: the new one, and not the header that was made before',
 ];
+
+const NO_MINT = 'the client asked for no token';
+const elsewhere = (host: string): string => `http://${host.replace('127.0.0.1', 'localhost')}/elsewhere`;
 
 const LIFETIME_S = 62;
 const MARGIN_S = 60;
@@ -115,13 +119,39 @@ export const tokenSituations = situationsOf('5.6', {
     ],
     stage: () => usual(opaqueTokens),
   },
+  'token-503-for-ever': {
+    section: '5.6',
+    level: 'SHOULD',
+    title:
+      'if the token endpoint keeps answering 503, the client gives up in bounded time, and exits with an error',
+    lookAt: ['the retry around the token request: bounded, with growing waits'],
+    stage: () => usual(intercepting(() => refusal('503 service_unavailable'), isTokenRequest)),
+    met: ({ requests }) => mints(requests).length > 0 || NO_MINT,
+    impossible: true,
+  },
+  'redirect-to-another-host': {
+    section: '5.1',
+    level: 'SHOULD',
+    title: 'the token is not sent to another host to which a page is redirected (RFC 6750, 5.3)',
+    lookAt: ['redirects: not followed, or without the Authorization header'],
+    stage: () =>
+      usual(
+        atPage(2, (_place, { headers }) => withoutBody(307, [['location', elsewhere(headers['host']!)]])),
+      ),
+    met: answered(307),
+    impossible: true,
+    judge: ({ requests }) => {
+      const sent = requests.filter(({ channel, token }) => channel === 'other' && token !== undefined);
+      return unless(sent.length === 0, 'no token at another host', 'a token there', sent.slice(0, 1));
+    },
+  },
   'credentials-refused': {
     section: '7.1',
     level: 'SHOULD',
     title: 'rejected credentials (401 invalid_client) are final: the client gives up and exits with an error',
     lookAt: ['the retry around the token request: only for failures of the server'],
     stage: () => usual(intercepting(invalidClient, isTokenRequest)),
-    met: ({ requests }) => mints(requests).length > 0 || 'the client asked for no token',
+    met: ({ requests }) => mints(requests).length > 0 || NO_MINT,
     impossible: true,
     judge: ({ requests }) => {
       const minted = mints(requests);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { integerOf, member, parseJson, type Json } from '../../../engine/client/json.ts';
 import { pageUrl } from '../../../engine/client/page.ts';
 import type { Client } from '../client.ts';
-import type { Given } from '../stage.ts';
+import type { Given, Window } from '../stage.ts';
 
 interface Sent {
   readonly url: string;
@@ -24,8 +24,10 @@ export interface Habits {
   readonly scope?: string;
   /** Seconds before exp at which a token is renewed; Infinity: a token per call. */
   readonly marginSeconds?: number;
-  /** Retries by status, in addition to RETRIES; 0 is a broken connection, 500 any 5xx. */
+  /** Retries by status, in addition to RETRIES; 0 is a broken connection, 500 any other 5xx. */
   readonly retries?: Readonly<Record<number, number>>;
+  /** Requests for other URLs are not retried. */
+  readonly retriesOnly?: RegExp;
   readonly retriesOfCredentials?: number;
   /** The most tokens minted after a 401; Infinity if absent. */
   readonly remintsOn401?: number;
@@ -46,6 +48,8 @@ export interface Habits {
   readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly readsEvents?: 'deduped' | 'by event';
   readonly takesPartial?: boolean;
+  /** Takes what is not JSON for an empty page. */
+  readonly takesHtml?: true;
   readonly timeoutMs?: number;
   /** The exit status after an error; 1 if absent. */
   readonly exitsWith?: number;
@@ -53,8 +57,11 @@ export interface Habits {
   readonly prints?: (given: Given, token: string) => { readonly stdout?: string; readonly stderr?: string };
   readonly headFirst?: boolean;
   readonly pageSize?: number;
-  /** Walks two windows that meet at this instant, concurrently. */
-  readonly splitAt?: string;
+  /** Walks these parts of the window concurrently. */
+  readonly parts?: readonly Partial<Window>[];
+  /** Follows a redirect with all headers. */
+  readonly followsRedirects?: true;
+  readonly spells?: (testTime: string) => string;
 }
 
 class GaveUp extends Error {}
@@ -79,7 +86,8 @@ export function smallClient(habits: Habits): Client {
       const key = eventId ?? (typeof dedupes === 'function' ? dedupes(testTime) : idOf(id));
       if (dedupes !== 'never' && seen.has(key)) return;
       seen.add(key);
-      lines.push(`{"id":${idOf(id)},"tenantId":"${given.tenantId}","testTime":"${testTime}"}`);
+      const spelt = (habits.spells ?? String)(testTime);
+      lines.push(`{"id":${idOf(id)},"tenantId":"${given.tenantId}","testTime":"${spelt}"}`);
     };
 
     const send = async (sent: Sent, method = sent.body === undefined ? 'GET' : 'POST'): Promise<Response> => {
@@ -87,7 +95,8 @@ export function smallClient(habits: Habits): Client {
       const sentAtMs = clock.now();
       const answer = await fetch(url, { method, headers, body, signal });
       if (clock.now() - sentAtMs > (habits.timeoutMs ?? Infinity)) throw new Error('timeout');
-      return answer;
+      const onward = habits.followsRedirects && answer.headers.get('location');
+      return onward ? fetch(onward, { method, headers, body, signal }) : answer;
     };
 
     const check = (text: string): void => {
@@ -151,7 +160,9 @@ export function smallClient(habits: Habits): Client {
         const kind = Math.min(status, 500);
         const tried = tries.get(kind) ?? 0;
         tries.set(kind, tried + 1);
-        return tried < ({ ...RETRIES, ...habits.retries }[kind] ?? 0) ? tried : undefined;
+        const retries = { ...RETRIES, ...habits.retries };
+        const most = habits.retriesOnly?.test(url) === false ? 0 : (retries[status] ?? retries[kind] ?? 0);
+        return tried < most ? tried : undefined;
       };
       for (;;) {
         const answer = await get(url).catch((error: unknown) => {
@@ -171,13 +182,13 @@ export function smallClient(habits: Habits): Client {
     const read = (url: string, text: string, link: string | null): PageSeen => {
       check(text);
       const cut = `${text.slice(0, text.lastIndexOf('},{') + 1)}],"links":{}}`;
-      const json = parseJson(text) ?? parseJson(cut)!;
+      const json = parseJson(text) ?? parseJson(cut) ?? (habits.takesHtml ? { items: [] } : undefined);
       const next = member(member(json, 'links'), 'next');
       const items = member(json, 'items') as readonly Json[];
       return { url, items, link, text, next: typeof next === 'string' ? next : undefined };
     };
 
-    const walk = async (window: { readonly from?: string; readonly to?: string } = {}): Promise<void> => {
+    const walk = async (window: Partial<Window>): Promise<void> => {
       const { baseUrl, tenantId, from, to, pageSize } = { ...given, ...window };
       const query = { from, to, pageSize: habits.pageSize ?? pageSize };
       const first = new URL(pageUrl(baseUrl, tenantId, query));
@@ -193,8 +204,7 @@ export function smallClient(habits: Habits): Client {
 
     let status: number | undefined = 0;
     try {
-      const { splitAt } = habits;
-      await (splitAt ? Promise.all([walk({ to: splitAt }), walk({ from: splitAt })]) : walk());
+      await Promise.all((habits.parts ?? [{}]).map(walk));
       const events = habits.readsEvents && given.events ? readFileSync(given.events, 'utf8') : '';
       for (const line of events.split('\n').filter(Boolean)) {
         const event = parseJson(line)!;

@@ -68,9 +68,11 @@ def wait_named(value, retry):
 def page_at(url, tokens):
     refused = limited = failed = 0
     while True:
-        headers = {"Authorization": "Bearer " + tokens.get(), "Accept": "application/json"}
+        request = urllib.request.Request(url, headers={"Accept": "application/json"})
+        # Not sent where a redirect leads.
+        request.add_unredirected_header("Authorization", "Bearer " + tokens.get())
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code == 401 and refused == 0:
