@@ -47,9 +47,8 @@ export interface Habits {
   readonly dedupes?: 'never' | ((testTime: string) => string);
   readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly readsEvents?: 'deduped' | 'by event';
-  readonly takesPartial?: boolean;
-  /** Takes what is not JSON for an empty page. */
-  readonly takesHtml?: true;
+  /** Makes a page of what is none, or breaks off; such an answer is an error if absent. */
+  readonly salvages?: (text: string) => string;
   readonly timeoutMs?: number;
   /** The exit status after an error; 1 if absent. */
   readonly exitsWith?: number;
@@ -141,7 +140,7 @@ export function smallClient(habits: Habits): Client {
       try {
         for await (const piece of body!) pieces.push(piece as Uint8Array);
       } catch (error) {
-        if (!habits.takesPartial) throw error;
+        if (!habits.salvages) throw error;
       }
       return { status, headers, text: Buffer.concat(pieces).toString() };
     };
@@ -181,8 +180,7 @@ export function smallClient(habits: Habits): Client {
 
     const read = (url: string, text: string, link: string | null): PageSeen => {
       check(text);
-      const cut = `${text.slice(0, text.lastIndexOf('},{') + 1)}],"links":{}}`;
-      const json = parseJson(text) ?? parseJson(cut) ?? (habits.takesHtml ? { items: [] } : undefined);
+      const json = parseJson(text) ?? parseJson(habits.salvages?.(text) ?? '');
       const next = member(member(json, 'links'), 'next');
       const items = member(json, 'items') as readonly Json[];
       return { url, items, link, text, next: typeof next === 'string' ? next : undefined };
