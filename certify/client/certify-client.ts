@@ -142,6 +142,7 @@ async function perform(
   const ended = await client(given, ending.signal, situation.name, world).finally(() => watching.abort());
   return {
     ...{ given, ended, requests: recorder.requests, tokens: recorder.tokens },
+    plainRequests: stage.plainRequests(),
     printed: readPrinted(ended.stdout ?? ''),
     stopped: ending.signal.reason as Play['stopped'],
     expected: within(staged.screenings, staged.window),

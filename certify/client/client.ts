@@ -30,14 +30,18 @@ const valuesOf = (given: Given): Readonly<Record<string, string | number | undef
   Object.fromEntries(NAMES.map((name) => [name.replace(/[A-Z]/, '_$&').toLowerCase(), given[name]]));
 
 /** Variables from which Node, OpenSSL (Python, Ruby, PHP, Go …), curl and requests read the certificates to trust. */
-const TRUST_VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
+export const TRUST_VARIABLES = [
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'CURL_CA_BUNDLE',
+  'REQUESTS_CA_BUNDLE',
+];
 
 function environmentOf(given: Given): Record<string, string> {
   const values = Object.entries(valuesOf(given));
   const named = values.map(([name, value]) => [`SCREENINGS_${name.toUpperCase()}`, value] as const);
-  const present = [...named, ...TRUST_VARIABLES.map((name) => [name, given.trusted] as const)].filter(
-    ([, value]) => value !== undefined,
-  );
+  const trusted = TRUST_VARIABLES.map((name) => [name, given.trusted] as const);
+  const present = [...named, ...trusted].filter(([, value]) => value !== undefined);
   return Object.fromEntries(present.map(([name, value]) => [name, String(value)]));
 }
 

@@ -114,6 +114,7 @@ test('a client that still tries to connect to a server with a false certificate 
   const situation = SITUATIONS.find(({ name }) => name === 'tls-another-name')!;
   const play: Partial<Play> = {
     requests: [],
+    plainRequests: 0,
     stopped: 'silent',
     ended: { stderr: '', status: undefined } as Play['ended'],
   };

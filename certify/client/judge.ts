@@ -40,7 +40,8 @@ function statusOf(failures: readonly ClientFailure[], own: Level): Status {
 
 function whyUntested(situation: Situation, play: Play): string | undefined {
   if (play.stopped === 'interrupted') return INTERRUPTED;
-  if (play.requests.length === 0 && !situation.needs) return situation.unspoken ?? silent(play);
+  if (play.requests.length + play.plainRequests === 0 && !situation.needs)
+    return situation.unspoken ?? silent(play);
   const met = situation.met?.(play) ?? true;
   return met === true || play.stopped !== undefined ? undefined : met;
 }
@@ -220,7 +221,8 @@ const RULES: readonly (Rule & { readonly judge: typeof soldFindings })[] = [
     level: 'SHOULD',
     title: 'texts are printed as they were received (UTF-8), and times as the same instants',
     lookAt: ['the decoder of the body: UTF-8 (RFC 8259, 8.1)', 'times: their offset and all fraction digits'],
-    judge: (_, play) => alteredTexts(play),
+    // An altered id would have the texts of another screening.
+    judge: (situation, play) => (soldFindings(situation, play).length > 0 ? [] : alteredTexts(play)),
   },
 ];
 

@@ -44,7 +44,8 @@ test('a client in Python, with its standard library, is conformant', FULL, async
 test('reports what a client in shell lacks', async () => {
   const { status, of, output } = await certified(`sh ${CLIENTS}/client.sh`);
   expect(of('fail')).toEqual(['json-spelt-differently', '500-once']);
-  expect(of('warn').sort()).toEqual(['401-once', '429-with-seconds', 'next-relative']);
+  const warned = ['401-once', '429-with-seconds', 'next-relative', 'redirect-to-another-host'];
+  expect(of('warn').sort()).toEqual(warned);
   expect(of('untested')).toEqual(['events-beside-rest']);
   expect(output).toContain('NON-CONFORMANT');
   expect(status).toBe(1);
@@ -56,6 +57,17 @@ test('reports a client that verifies no certificate', FULL, async () => {
   const { of, output } = await certified(`sh ${trusting}`, 'tls-trusted,tls-another-name');
   expect(of('fail')).toEqual(['tls-another-name']);
   expect(output).toMatch(/no request to a server whose certificate is for another name/);
+});
+
+test('reports a client that asks for next without TLS', FULL, async () => {
+  const plain = join(directory, 'plain.sh');
+  await writeFile(
+    plain,
+    `sed() { command sed "$@" | command sed 's/^https:/http:/'; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`,
+  );
+  const { of, output } = await certified(`sh ${plain}`, 'tls-trusted');
+  expect(of('fail')).toEqual(['tls-trusted']);
+  expect(output).toMatch(/TLS for an https address[^]*1 request without TLS/);
 });
 
 test('a command that cannot be started is wrong usage; one without requests is untested', FULL, async () => {

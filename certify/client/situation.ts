@@ -10,6 +10,8 @@ import type { Given, StageOptions } from './stage.ts';
 export interface Play {
   readonly given: Given;
   readonly requests: readonly Recorded[];
+  /** The number of requests without TLS to an https address. */
+  readonly plainRequests: number;
   readonly tokens: readonly string[];
   readonly ended: Ended;
   readonly printed: Printed;

@@ -12,7 +12,7 @@ import { createService } from '../../reference-server/http/service.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { Recorder } from './record.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { CERTIFICATE_FILE, secured } from '../../reference-server/http/certificates.ts';
+import { CERTIFICATE_FILE, secured, type Secured } from '../../reference-server/http/certificates.ts';
 
 export const TENANT = '5f0c9a52-7c1e-4e0b-9d3a-2b6d8e4f1a07';
 
@@ -75,6 +75,7 @@ export async function openStage(options: StageOptions, world: World, clientSecre
   return {
     given,
     recorder,
+    plainRequests: () => api.plainRequests?.() ?? 0,
     async [Symbol.asyncDispose](): Promise<void> {
       await Promise.all([...new Set([api, auth])].map((listener) => listener.stop()));
     },
@@ -94,7 +95,7 @@ export interface World {
   readonly clock: Clock;
   readonly fetch: typeof fetch;
   /** `port` 0: any free port. `tlsHost`: serves TLS at that host; the certificate names localhost. */
-  listen(port: number, tlsHost?: string): Promise<Listener>;
+  listen(port: number, tlsHost?: string): Promise<Listener & Partial<Secured>>;
 }
 
 /** Sockets and the system clock, monotonic and finer than milliseconds. */

@@ -22,13 +22,18 @@ export const CERTIFICATE_FILE = fileURLToPath(new URL('localhost.pem', import.me
 export const SELF_SIGNED = readFileSync(CERTIFICATE_FILE, 'utf8');
 export const EXPIRED = readFileSync(new URL('expired.pem', import.meta.url), 'utf8');
 
+export interface Secured {
+  /** The number of requests without TLS. */
+  plainRequests(): number;
+}
+
 /** Puts TLS in front of a listener without it, at `host`. The default certificate is for localhost. */
 export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
   inner: Inner,
   host: string,
   port = 0,
   cert = SELF_SIGNED,
-): Promise<Inner & Pick<Listener, 'origin' | 'stop'> & AsyncDisposable> {
+): Promise<Inner & Pick<Listener, 'origin' | 'stop'> & AsyncDisposable & Secured> {
   const server = createServer({ key: KEY, cert }, (socket) => {
     const onward = connect(inner.port, '127.0.0.1');
     for (const [one, other] of [
@@ -39,8 +44,11 @@ export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
       one.pipe(other);
     }
   });
+  let plainRequests = 0;
   // A client that rejects the certificate aborts the handshake.
-  server.on('tlsClientError', () => {});
+  server.on('tlsClientError', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'ERR_SSL_HTTP_REQUEST') plainRequests += 1;
+  });
   const bound = await bind(server, port);
   const stop = async (): Promise<void> => {
     await inner.stop();
@@ -49,6 +57,7 @@ export async function secured<Inner extends Pick<Listener, 'port' | 'stop'>>(
   return {
     ...inner,
     ...{ port: bound, origin: `https://${host}:${bound}`, stop },
+    plainRequests: () => plainRequests,
     [Symbol.asyncDispose]: stop,
   };
 }

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
 import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
+import { TRUST_VARIABLES } from '../client.ts';
 import { backoffFindings, EARLY_MS, retryFindings, seriesOf, tooEarly } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
 import { answered, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
@@ -140,12 +141,14 @@ export const failureSituations = situationsOf('7.2', {
     optional: true,
     title: 'requests are sent over TLS to a server whose certificate the environment trusts',
     lookAt: [
-      'the certificates to trust: the kit names them in SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+      'the scheme of each request: that of base_url, auth_url and next',
+      `the certificates to trust: the kit names them in ${TRUST_VARIABLES.join(', ')}`,
     ],
     stage: () => ({ ...usual(), tlsHost: 'localhost' }),
     givingUp: 'warns',
-    unspoken:
-      'the client did not trust the certificate: it may read none of SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, CURL_CA_BUNDLE and REQUESTS_CA_BUNDLE',
+    judge: ({ plainRequests: plain }) =>
+      unless(plain === 0, 'TLS for an https address', `${several(plain, 'request')} without TLS`),
+    unspoken: `the client did not trust the certificate: it may read none of ${TRUST_VARIABLES.join(', ')}`,
   },
   'tls-another-name': {
     section: '4.1',
