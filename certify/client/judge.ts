@@ -8,7 +8,7 @@ import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report/report.ts';
 import { pageRequests } from './record.ts';
 import type { ClientFailure, Rule, SituationResult } from './report.ts';
-import { finding, unless, type Play, type Situation } from './situation.ts';
+import { finding, none, unless, type Play, type Situation } from './situation.ts';
 
 export function judgePlay(
   situation: Situation,
@@ -231,21 +231,15 @@ function leaks({ requests, ended, tokens, given }: Play): ClientFailure[] {
   const hasSecret = (text: string): boolean => redact(text).includes(REDACTED);
   const hasToken = (text: string): boolean => tokens.some((token) => text.includes(token));
   const outputs = { 'standard output': ended.stdout ?? '', 'standard error': ended.stderr };
-  const inUrl = (isIn: typeof hasToken) => requests.filter(({ request }) => isIn(request.path)).slice(0, 1);
-  const [secretInUrl, tokenInUrl] = [inUrl(hasSecret), inUrl(hasToken)];
+  const inUrl = (isIn: typeof hasToken) => requests.filter(({ request }) => isIn(request.path));
   const elsewhere = requests.filter(
     ({ channel, request: { body, headers } }) =>
       channel !== 'token' && hasSecret(`${body.toString()} ${Object.values(headers).join(' ')}`),
   );
   return [
-    ...unless(tokenInUrl.length === 0, 'no token in a URL', 'an access token in one', tokenInUrl, 'SHOULD'),
-    ...unless(secretInUrl.length === 0, 'no secret in a URL', 'the client_secret in one', secretInUrl),
-    ...unless(
-      elsewhere.length === 0,
-      'the secret to stay with the token endpoint',
-      'it in another request',
-      elsewhere.slice(0, 1),
-    ),
+    ...none(inUrl(hasToken), 'no token in a URL', 'an access token in one', 'SHOULD'),
+    ...none(inUrl(hasSecret), 'no secret in a URL', 'the client_secret in one'),
+    ...none(elsewhere, 'the secret to stay with the token endpoint', 'it in another request'),
     ...Object.entries(outputs).flatMap(([where, text]) => [
       ...unless(!hasSecret(text), `no secret on ${where}`, 'the client_secret there'),
       ...unless(!hasToken(text), `no token on ${where}`, 'an access token there', [], 'SHOULD'),

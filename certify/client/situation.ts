@@ -67,6 +67,14 @@ export const finding = (
 export const unless = (isRight: boolean, ...args: Parameters<typeof finding>): readonly ClientFailure[] =>
   isRight ? [] : [finding(...args)];
 
+/** A finding that these requests show, if there are any. */
+export const none = (
+  wrong: readonly Recorded[],
+  expected: string,
+  received: string,
+  level?: Level,
+): readonly ClientFailure[] => unless(wrong.length === 0, expected, received, wrong.slice(0, 5), level);
+
 export const answered =
   (status: number) =>
   ({ requests }: Play): true | string =>
