@@ -110,13 +110,16 @@ test('allows a retry of a 403 with another token', () => {
   expect(judge!({ requests } as Partial<Play> as Play)).toEqual([]);
 });
 
-test('a client that still tries to connect to a server with a false certificate breaks no MUST', () => {
-  const situation = SITUATIONS.find(({ name }) => name === 'tls-another-name')!;
-  const play: Partial<Play> = {
-    requests: [],
-    plainRequests: 0,
-    stopped: 'silent',
-    ended: { stderr: '', status: undefined } as Play['ended'],
-  };
-  expect(judgePlay(situation, play as Play).status).toBe('warn');
-});
+const WAITING: Readonly<Record<string, readonly Recorded[]>> = {
+  'tls-another-name': [],
+  '429-with-seconds': [request(0, 429)],
+  'html-for-a-page': [request(0, 200)],
+  '503-for-ever': [request(0, 503)],
+};
+for (const [name, requests] of Object.entries(WAITING))
+  test(`a client that may still be waiting before a retry breaks no MUST: ${name}`, () => {
+    const situation = SITUATIONS.find((one) => one.name === name)!;
+    const ended = { stderr: '', status: undefined, stdout: '' };
+    const play: Partial<Play> = { requests, plainRequests: 0, stopped: 'silent', ended };
+    expect(judgePlay(situation, play as Play).status).toBe('warn');
+  });

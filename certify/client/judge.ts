@@ -6,7 +6,7 @@ import { createRedactor, REDACTED, type Redactor } from '../../engine/run/eviden
 import { several } from '../render/results.ts';
 import type { Level } from '../../engine/requirements.ts';
 import type { Status } from '../report/report.ts';
-import { pageRequests } from './record.ts';
+import { pageRequests, type Recorded } from './record.ts';
 import type { ClientFailure, Rule, SituationResult } from './report.ts';
 import { finding, none, unless, type Play, type Situation } from './situation.ts';
 
@@ -70,7 +70,7 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   return [finding(expected, received, pageRequests(requests).slice(-3))];
 }
 
-/** A client that had to be stopped; a warning if it may have been backing off: the server failed, or it must not connect. */
+/** A client that had to be stopped; a warning if it may have been waiting before a retry, or must not connect. */
 function endFindings({ impossible }: Situation, { requests, stopped }: Play): readonly ClientFailure[] {
   if (stopped === undefined) return [];
   const shows = requests.slice(-5);
@@ -79,11 +79,15 @@ function endFindings({ impossible }: Situation, { requests, stopped }: Play): re
       finding('an end after a few retries', `${several(requests.length, 'request')}, and no end`, shows),
     ];
   const last = shows.at(-1);
-  const isBroken = last && (last.status >= 500 || (last.status === 0 && last.endMs !== undefined));
-  const mayBackOff = isBroken || (impossible && !last);
+  const mayBackOff = last ? isRetryable(last) : impossible;
   const received = 'none: the client made no progress within the timeout (--timeout), and was stopped';
   return [finding('an end in bounded time', received, shows, mayBackOff ? 'SHOULD' : undefined)];
 }
+
+/** Answered, but neither with what was requested nor with a final error. */
+const isRetryable = ({ channel, status, page, endMs }: Recorded): boolean =>
+  endMs !== undefined &&
+  (status === 200 ? channel === 'pages' && !page : status === 429 || status >= 500 || status === 0);
 
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
   const { ended, requests, stopped } = play;
