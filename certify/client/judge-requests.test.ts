@@ -110,6 +110,16 @@ test('allows a retry of a 403 with another token', () => {
   expect(judge!({ requests } as Partial<Play> as Play)).toEqual([]);
 });
 
+test('does not blame the client for a request that a busy machine sent late', () => {
+  const { judge } = SITUATIONS.find(({ name }) => name === 'refresh-margin')!;
+  const { request: page, ...minted } = request(0, 200);
+  const mint: Recorded = { ...minted, channel: 'token', request: { ...page, method: 'POST' } };
+  const judged = (...pages: Recorded[]) =>
+    judge!({ requests: [mint, ...pages] } as Partial<Play> as Play).map(({ message }) => message);
+  expect(judged(request(4_000, 200))).toEqual([]);
+  expect(judged(request(3_800, 200, 1), request(4_000, 200, 2)).join()).toMatch(/got 1 request with a token/);
+});
+
 const WAITING: Readonly<Record<string, readonly Recorded[]>> = {
   'tls-another-name': [],
   '429-with-seconds': [request(0, 429)],

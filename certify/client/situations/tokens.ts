@@ -33,7 +33,7 @@ const LIFETIME_S = 62;
 const MARGIN_S = 60;
 /** With the time between checking the clock and the arrival of a request, and rounding to whole seconds. */
 const OLD_AFTER_S = LIFETIME_S - MARGIN_S + 1.5;
-const ageS = (issued: Recorded | undefined, { atMs }: Recorded): number =>
+const ageS = (issued: Recorded | undefined, { atMs }: Pick<Recorded, 'atMs'>): number =>
   (atMs - (issued?.endMs ?? Infinity)) / 1000;
 
 export const tokenSituations = situationsOf('5.6', {
@@ -50,7 +50,11 @@ export const tokenSituations = situationsOf('5.6', {
       'the walk was over before a token came near its exp',
     judge: ({ requests }) => {
       const issued = mints(requests).filter(({ status }) => status === 200);
-      const age = (request: Recorded): number => ageS(issued[(request.token ?? 0) - 1], request);
+      // The client chose the token after the last answer; the request may come late from a busy machine.
+      const chosenMs = (request: Recorded): number =>
+        Math.max(...requests.flatMap(({ endMs = Infinity }) => (endMs <= request.atMs ? endMs : [])));
+      const age = (request: Recorded): number =>
+        ageS(issued[(request.token ?? 0) - 1], { atMs: chosenMs(request) });
       const late = pageRequests(requests).filter((request) => age(request) > OLD_AFTER_S);
       const left = LIFETIME_S - Math.max(...late.map(age));
       const expected = `a new token from ${MARGIN_S} s before exp on`;
