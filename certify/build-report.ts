@@ -196,12 +196,9 @@ function verdictOf(
 ): Verdict {
   if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
   if (unusable.length > 0) return 'incomplete';
-  const open = musts.some(({ status }) => status !== 'pass' && status !== 'warn');
+  const isHeld = ({ status }: RequirementResult): boolean => status === 'pass' || status === 'warn';
   const erred = selected.some(({ status }) => status === 'error');
-  const passed = selected.some(
-    ({ status, level }) => status === 'pass' || (status === 'warn' && level === 'MUST'),
-  );
-  return open || erred || !passed ? 'incomplete' : 'conformant';
+  return musts.every(isHeld) && !erred && selected.some(isHeld) ? 'conformant' : 'incomplete';
 }
 
 function summaryOf(

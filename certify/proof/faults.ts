@@ -1,4 +1,5 @@
 /** Certifies a server with a fault, or a variant, and checks the verdict. */
+import { expect } from '@playwright/test';
 import { certify, type CertifyOptions } from '../certify.ts';
 import type { Report, RequirementResult } from '../report/report.ts';
 import { requirement, type RequirementId, selectIds } from '../../engine/requirements.ts';
@@ -38,7 +39,9 @@ export async function targetFor(server: ReferenceServer, mode: Mode): Promise<Ta
   };
 }
 
-interface ProofOptions extends CertifyOptions {
+interface ProofOptions extends Omit<CertifyOptions, 'only'> {
+  /** Ids, or a text with ids and sections: `2.1 4.2-success`. */
+  readonly only?: readonly RequirementId[] | string | undefined;
   readonly change?: ((target: Target) => Target) | undefined;
   /** Default: in process. */
   readonly stack?: Stack;
@@ -49,21 +52,38 @@ export async function certifyServer(
   world: World,
   server: ServerOptions | undefined,
   mode: Mode,
-  { change = (target) => target, stack = 'in process', ...options }: ProofOptions = {},
+  { change = (target) => target, stack = 'in process', only, ...options }: ProofOptions = {},
 ): Promise<Report> {
   await using started = await startOn(stack, world, server);
   const target = change(await targetFor(started, mode));
-  return await certify(target, { seed: 1, dispatcher: started.dispatcher, ...options });
+  const ids = typeof only === 'string' ? selectIds(only.split(' ')) : only;
+  return await certify(target, { seed: 1, dispatcher: started.dispatcher, only: ids, ...options });
 }
 
 export const resultOf = ({ requirements }: Report, id: RequirementId): RequirementResult =>
   requirements.find((result) => result.id === id)!;
 
+const messageOf = ({ reason, failures: [first] }: RequirementResult): string =>
+  reason ?? first?.message ?? '';
+
+/** `untested: what to supply`, `fail: expected …, got …`, `pass`. */
+export function saidOf(report: Report, id: RequirementId): string {
+  const result = resultOf(report, id);
+  return [result.status, messageOf(result)].filter(Boolean).join(': ');
+}
+
 /** The requirements that failed, and those where the kit itself failed, each with its first message. */
 export const failedOf = ({ requirements }: Report): string[] =>
   requirements
     .filter(({ status }) => status === 'fail' || status === 'error')
-    .map(({ id, reason, failures }) => `${id}: ${reason ?? failures[0]?.message}`);
+    .map((result) => `${result.id}: ${messageOf(result)}`);
+
+/** Nothing failed, and one line says what would complete the run. */
+export function expectIncomplete(report: Report, words: RegExp): void {
+  expect([report.verdict, failedOf(report)]).toEqual(['incomplete', []]);
+  expect(report.summary).toMatch(words);
+  expect(report.summary).not.toContain('\n');
+}
 
 /** Cached, because reading these files takes as long as most runs. */
 const screeningsOf = memoizeLatest(readDataset, 10);
