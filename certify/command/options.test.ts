@@ -5,30 +5,28 @@ import { test } from '../../reference-server/testing.ts';
 
 const env = { SCREENINGS_CLIENT_SECRET: 'x' };
 
-const mistakes: readonly (readonly [argv: string, words: RegExp])[] = [
-  ['--traget x', /unknown option '--traget' \(Did you mean --target\?\)/],
-  ['--only 4.2-to-exclusiv', /no requirement "4.2-to-exclusiv"; did you mean "4.2-to-exclusive"\?/],
-  ['--only ,', /--only selects nothing/],
-  ['--only 9 --require expiry', /--only selects nothing of --require expiry/],
-  ['--base-url http://127.0.0.1:1', /--base-url also needs --auth-url and --client-id/],
-  ['--client-secret s', /other users .*: set SCREENINGS_CLIENT_SECRET/],
-  ['--target t.json --client-id a', /'--target <file>' cannot be used with option '--client-id <id>'/],
-  ['--list --init', /cannot be used with option/],
-  ['--check-target', /--check-target goes with --target/],
-  ['--dataset d.ndjson --base-url http://127.0.0.1:1', /also needs/],
-  ['--dataset d.ndjson', /--dataset goes with --target/],
-  ['--timeout soon', /--timeout/],
-  ['--deadline 0', /--deadline.*more than 0/],
-  ['--seed -1', /--seed/],
-  [
-    '--from-har a.har --max-requests 5',
+const MISTAKES: Readonly<Record<string, RegExp>> = {
+  '--traget x': /unknown option '--traget' \(Did you mean --target\?\)/,
+  '--only 4.2-to-exclusiv': /no requirement "4.2-to-exclusiv"; did you mean "4.2-to-exclusive"\?/,
+  '--only ,': /--only selects nothing/,
+  '--only 9 --require expiry': /--only selects nothing of --require expiry/,
+  '--base-url http://127.0.0.1:1': /--base-url also needs --auth-url and --client-id/,
+  '--client-secret s': /other users .*: set SCREENINGS_CLIENT_SECRET/,
+  '--target t.json --client-id a': /'--target <file>' cannot be used with option '--client-id <id>'/,
+  '--list --init': /cannot be used with option/,
+  '--check-target': /--check-target goes with --target/,
+  '--dataset d.ndjson --base-url http://127.0.0.1:1': /also needs/,
+  '--dataset d.ndjson': /--dataset goes with --target/,
+  '--timeout soon': /--timeout/,
+  '--deadline 0': /--deadline.*more than 0/,
+  '--seed -1': /--seed/,
+  '--from-har a.har --max-requests 5':
     /'--from-har <file>' cannot be used with option '--max-requests <number>'/,
-  ],
-  ['--from-har a.har --watch', /cannot be used with option '--watch \[dir\]'/],
-  ['surplus', /"surplus" belongs to no flag; write flags like this: npm run certify -- --target target.json/],
-];
+  '--from-har a.har --watch': /cannot be used with option '--watch \[dir\]'/,
+  surplus: /"surplus" belongs to no flag; write flags like this: npm run certify -- --target target.json/,
+};
 
-for (const [argv, words] of mistakes)
+for (const [argv, words] of Object.entries(MISTAKES))
   test(`${argv} is rejected with one line`, () => {
     const parse = (): unknown => parseOptions(argv.split(' '), env);
     expect(parse).toThrow(words);
@@ -48,11 +46,14 @@ test('rejects --client-id without the secret in the environment', () => {
 
 test('selects the requirements of a section, and returns the command that replays the run', () => {
   const args = parseOptions(
-    ['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5', '--deadline', '90'],
+    [
+      ...['--target', 'my target.json', '--only', '9,5-missing', '--timeout', '2.5', '--deadline', '90'],
+      ...['--wait-for-expiry', '--fail-fast'],
+    ],
     env,
   )!;
   expect(args.only).toEqual(['5-missing', '9-prefix']);
   expect(replayCommand(args, 7)).toBe(
-    "npm run certify -- --target 'my target.json' --only 5-missing,9 --timeout 2.5 --deadline 90 --seed 7",
+    "npm run certify -- --target 'my target.json' --only 5-missing,9 --wait-for-expiry --timeout 2.5 --deadline 90 --seed 7",
   );
 });

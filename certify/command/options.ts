@@ -98,7 +98,7 @@ const FLAGS: readonly Flag[] = [
   ),
   new Flag('--har <file>', 'write every request and answer there, redacted (HAR)', 's'),
   new Flag('--from-har <file>', 'judge recorded traffic; nothing is sent'),
-  new Flag('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it', 's'),
+  new Flag('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it', 'rs'),
   new Flag('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`),
   new Flag('--list', 'print every requirement, and end', 'm'),
   new Flag('--explain <name>', 'print what a requirement or a known mistake is, and end', 'm'),
@@ -219,7 +219,8 @@ export function replayCommand(options: Options, seed: number): string {
   const given = { ...options, only: options.only && selectionWords(options.only) };
   const words = marked('r').flatMap((flag) => {
     const values = [flag.valueIn(given) ?? []].flat();
-    return values.length === 0 ? [] : [flag.long, shellWord(values.join(','))];
+    if (values.length === 0) return [];
+    return flag.isBoolean() ? [flag.long] : [flag.long, shellWord(values.join(','))];
   });
   return [CALLED, ...words, '--seed', seed].join(' ');
 }
