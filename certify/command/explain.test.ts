@@ -14,7 +14,8 @@ test('no two tests have the same title', () => {
   expect(titles.filter((title, index) => titles.indexOf(title) !== index)).toEqual([]);
 });
 
-test('--list prints one line for every requirement', () => {
+test('--list prints one line for every requirement, or for the selected ones', () => {
+  expect(list(['9-prefix'])).toMatch(/^9 Versioning\n {2}9-prefix .*\n$/);
   const lines = list().split('\n');
   for (const { id, level, title } of REQUIREMENTS)
     expect(

@@ -1,16 +1,17 @@
 /** `--list` prints the requirements; `--explain NAME` one of them, or a kind of mistake. */
 import { commandLine } from '../../engine/package.ts';
-import { NEEDS, REQUIREMENTS } from '../../engine/requirements.ts';
+import { NEEDS, REQUIREMENTS, type RequirementId } from '../../engine/requirements.ts';
 import { noSuch } from '../../engine/target/usage.ts';
 import { PROPERTIES } from '../../properties/all.ts';
 import { SPECS } from '../../specs/all.ts';
 import { MISTAKES } from '../diagnosis/mistakes/all.ts';
 import { sectionTitle, wrap } from '../render/results.ts';
 
-export function list(): string {
-  const width = Math.max(...REQUIREMENTS.map(({ id }) => id.length));
-  const lines = REQUIREMENTS.flatMap(({ id, section, level, class: needs, title }, index) => [
-    ...(REQUIREMENTS[index - 1]?.section === section
+export function list(only?: readonly RequirementId[]): string {
+  const listed = REQUIREMENTS.filter(({ id }) => only?.includes(id) ?? true);
+  const width = Math.max(...listed.map(({ id }) => id.length));
+  const lines = listed.flatMap(({ id, section, level, class: needs, title }, index) => [
+    ...(listed[index - 1]?.section === section
       ? []
       : [`${index > 0 ? '\n' : ''}${section} ${sectionTitle(section)}`]),
     `  ${id.padEnd(width)}  ${level.padEnd(6)}  ${needs.padEnd(12)}  ${title}`,

@@ -100,7 +100,7 @@ const FLAGS: readonly Flag[] = [
   new Flag('--from-har <file>', 'judge recorded traffic; nothing is sent'),
   new Flag('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it', 'rs'),
   new Flag('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`),
-  new Flag('--list', 'print every requirement, and end', 'm'),
+  new Flag('--list', 'print every requirement, or those of --only, and end', 'm'),
   new Flag('--explain <name>', 'print what a requirement or a known mistake is, and end', 'm'),
   new Flag('--init', 'write a target file (--target FILE, else target.json), and end', 'm'),
   new Flag(
@@ -116,7 +116,12 @@ const FLAGS: readonly Flag[] = [
     1,
     10_000_000,
   ),
-  number('budget', 'request budget: run the most important checks that it allows', 20, 10_000_000),
+  number(
+    'budget',
+    'request budget: run the most important checks that it allows, one at a time',
+    20,
+    10_000_000,
+  ),
   number('concurrency', `concurrency limit of checks (default ${CONCURRENCY}; 1: request by request)`, 1, 64),
   time('timeout', 'timeout of one request', DEFAULTS.timeoutMs, 3600),
   time('deadline', 'end the run then and report what was tested', DEFAULT_DEADLINE_MS, 86_400),

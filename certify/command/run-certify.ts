@@ -169,7 +169,7 @@ async function runAgain(session: Session, first: Run): Promise<number> {
 
 /** Prints or writes what a mode asks for. Returns the exit status; undefined without a mode. */
 async function runMode(options: Options, io: Io): Promise<number | undefined> {
-  const { list: isList, explain: name, init: isInit, target = 'target.json' } = options;
+  const { list: isList, only, explain: name, init: isInit, target = 'target.json' } = options;
   const { output, at, signal, interruptedStatus } = io;
   if (options.checkTarget) {
     const target = await targetOf(options, io);
@@ -177,7 +177,7 @@ async function runMode(options: Options, io: Io): Promise<number | undefined> {
     if (interruptedStatus() === undefined) output.write(`${lines.join('\n')}\n`);
     return interruptedStatus() ?? (usable ? 0 : EXIT.incomplete);
   }
-  if (isList) output.write(list());
+  if (isList) output.write(list(only));
   else if (name !== undefined) output.write(explain(name, output.columns));
   else if (isInit) output.write(await init(at(target), target));
   else return undefined;

@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, readFolder, writeAtomically } from '../../engine/files.ts';
-import { readBaseline, type Baseline } from '../report/changes.ts';
+import { readBaseline, statusesIn, type Baseline } from '../report/changes.ts';
 import type { Report, Status } from '../report/report.ts';
 import { table } from './html.ts';
 import { markup, oneLine } from './markup.ts';
-import { SHOWN, VERDICT } from './results.ts';
+import { several, SHOWN, VERDICT } from './results.ts';
 import { page } from './style.ts';
 
 const RUNS_SHOWN = 30;
@@ -37,14 +37,13 @@ const day = (startedAt: string): string => startedAt.slice(5, 16).replace('T', '
 
 /** Draws the runs from left to right, oldest first, without requirements that passed in all of them. */
 export function historyHtml(runs: readonly Baseline[], name: string): string {
-  const statuses = runs.map(
-    ({ requirements }) => new Map<string, Status>(requirements.map(({ id, status }) => [id, status])),
-  );
+  const statuses = runs.map(statusesIn);
   const ids = [...new Set(runs.flatMap(({ requirements }) => requirements.map(({ id }) => id)))];
-  const shown = ids.filter((id) => statuses.some((run) => run.get(id) !== 'pass'));
+  const shown = ids.filter((id) => statuses.some((run) => (run.get(id) ?? 'pass') !== 'pass'));
   const cellOf = (id: string, index: number): string | readonly [string, Status] => {
     const status = statuses[index]!.get(id);
-    const isNew = index > 0 && status !== statuses[index - 1]!.get(id);
+    const before = statuses[index - 1]?.get(id);
+    const isNew = before !== undefined && status !== before;
     return status === undefined ? '·' : [`${SHOWN[status].mark}${isNew ? ' new' : ''}`, status];
   };
   const verdicts = runs.map(({ verdict }): [string, Status] => {
@@ -57,8 +56,8 @@ export function historyHtml(runs: readonly Baseline[], name: string): string {
     status: last ? VERDICT[last.verdict].status : 'untested',
     body: markup`<header><p class="overline">Screenings Retrieval Service · history</p><h1>${name}</h1></header>
 <main>${table({
-      title: `The last ${runs.length} runs`,
-      about: `${ids.length - shown.length} requirements passed in every one of these runs and are left out. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit; new: changed since the run before.`,
+      title: `The last ${several(runs.length, 'run')}`,
+      about: `Without ${several(ids.length - shown.length, 'requirement')} that passed in every one of these runs that tested it. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit; new: changed since the run before.`,
       head: ['Requirement', ...runs.map(({ startedAt }) => day(startedAt))],
       rows: [
         ['verdict', ...verdicts],

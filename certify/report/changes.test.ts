@@ -39,6 +39,16 @@ test('a baseline comparison reports exactly the one regression', () => {
   expect(exitOnNew(loud)).toBe(1);
 });
 
+test('what an earlier run was not limited to is unknown, and not newly passing', () => {
+  const limited = { ...first, selection: ['2.1-scope'] };
+  expect(changesSince(limited, third)).toMatchObject({
+    newlyFailing: ['4.2-window'],
+    newlyPassing: ['2.1-scope'],
+    noLongerExercised: [],
+  });
+  expect(historyHtml([limited, third], 'a')).toContain('<td>·</td><td class="fail">✗</td>');
+});
+
 test('exits with 3 if less was exercised than before', () => {
   const less = sampleReport({ '4.2-r4-order': broken, '2.3-id': untested, '2.1-scope': untested });
   expect(exitOnNew({ ...less, changes: changesSince(first, less) })).toBe(3);

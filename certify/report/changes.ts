@@ -11,6 +11,7 @@ const baselineSchema = z.object({
   startedAt: z.string(),
   target: z.object({ name: z.string(), baseUrl: z.string() }),
   verdict: verdictSchema,
+  selection: z.array(z.string()).readonly().optional(),
   requirements: z.array(z.object({ id: z.string(), status: statusSchema })).readonly(),
   observations: z
     .array(z.object({ topic: z.string(), seen: z.array(z.string()).readonly() }))
@@ -44,15 +45,19 @@ export async function readKnownFailures(path: string): Promise<KnownFailures> {
 const isBroken = (status: Status | undefined): boolean => status === 'fail' || status === 'warn';
 const isExercised = (status: Status | undefined): boolean => isBroken(status) || status === 'pass';
 
-/** The differences from the baseline. Requirements excluded by `--only` count as unchanged. */
-export function changesSince(
-  baseline: Baseline,
-  { requirements, selection, target, observations }: Report,
-): Changes {
-  const before = new Map<string, Status>(baseline.requirements.map(({ id, status }) => [id, status]));
-  const now = requirements.filter(({ id }) => !selection || selection.includes(id));
+/** The statuses of a run, without those of requirements that `--only` excluded. */
+export const statusesIn = ({ requirements, selection }: Baseline): ReadonlyMap<string, Status> =>
+  new Map(
+    requirements.filter(({ id }) => selection?.includes(id) ?? true).map(({ id, status }) => [id, status]),
+  );
+
+/** The differences from the baseline. A requirement that `--only` excluded counts as unchanged, but its failure as new. */
+export function changesSince(baseline: Baseline, report: Report): Changes {
+  const { target, observations } = report;
+  const before = statusesIn(baseline);
+  const now = [...statusesIn(report)];
   const ids = (holds: (was: Status | undefined, is: Status) => boolean): string[] =>
-    now.filter(({ id, status }) => holds(before.get(id), status)).map(({ id }) => id);
+    now.filter(([id, is]) => holds(before.get(id), is)).map(([id]) => id);
   return {
     since: baseline.startedAt,
     sameTarget: baseline.target.baseUrl === target.baseUrl,
