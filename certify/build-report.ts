@@ -11,7 +11,7 @@ import { failureOf, sameAnswerBefore, tokenCommands, type Wording } from '../eng
 import { diagnose } from './diagnosis/diagnose.ts';
 import { createRedactor } from '../engine/run/evidence/redact.ts';
 import { redactReport } from './report/report.ts';
-import type { Report, RequirementResult, Verdict, Observation } from './report/report.ts';
+import type { Report, RequirementResult, Observation } from './report/report.ts';
 import { several } from './render/results.ts';
 
 interface RunFacts {
@@ -46,11 +46,7 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
   const counting = (of: readonly RequirementResult[]) => of.filter((result) => !isDeclared(result));
   const required = target.require ?? [];
   const musts = counting(selected).filter((result) => isRequired(result, required, facts));
-  const unusable = ledger.outcomes
-    .filter(({ error, ids }) => error instanceof SupplyUnusable && ids.some(isSelected))
-    .map(({ reason = '' }) => reason);
-  const leftOut = ledger.outcomes.filter(({ error }) => error instanceof BudgetExhausted);
-  const verdict = verdictOf(selected, musts, unusable);
+  const basis = facts.interrupted ?? facts.lacking;
   const report: Report = {
     kit: { name: KIT_NAME, version: KIT_VERSION },
     target: { name: target.name, baseUrl: target.baseUrl, authUrl: target.authUrl },
@@ -58,9 +54,8 @@ export function buildReport(kit: Kit, facts: RunFacts): Report {
     durationMs: Math.round(facts.durationMs),
     requests: client.requests,
     seed: options.seed,
-    verdict,
-    summary: summaryOf(verdict, selected, musts, unusable, facts, leftOut.length),
-    basis: basisOf(facts),
+    ...conclusionOf(selected, musts, ledger, { ...facts, basis }),
+    basis,
     required: required.length > 0 ? required : undefined,
     selection: facts.selection,
     coverage: { ...knowledge.coverage, oldestTokenSeconds: ledger.seen.get(OLDEST_TOKEN) ?? 0 },
@@ -102,8 +97,6 @@ function notLookedAt({ uncovered }: Ledger): Report['evidence']['notLookedAt'] {
   }
   return [...rules.values()];
 }
-
-const basisOf = ({ interrupted, lacking }: RunFacts): string | undefined => interrupted ?? lacking;
 
 function resultOf(
   { id, section, level, class: needs, title, lookAt }: Requirement,
@@ -189,47 +182,47 @@ function isRequired(
   );
 }
 
-function verdictOf(
+/** The verdict, and the sentence that says what it is based on, or what would complete it. */
+function conclusionOf(
   selected: readonly RequirementResult[],
   musts: readonly RequirementResult[],
-  unusable: readonly string[],
-): Verdict {
-  if (selected.some(({ status }) => status === 'fail')) return 'non-conformant';
-  if (unusable.length > 0) return 'incomplete';
-  const isHeld = ({ status }: RequirementResult): boolean => status === 'pass' || status === 'warn';
-  const erred = selected.some(({ status }) => status === 'error');
-  return musts.every(isHeld) && !erred && selected.some(isHeld) ? 'conformant' : 'incomplete';
-}
-
-function summaryOf(
-  verdict: Verdict,
-  selected: readonly RequirementResult[],
-  musts: readonly RequirementResult[],
-  unusable: readonly string[],
-  facts: RunFacts,
-  leftOut: number,
-): string {
-  const of = facts.selection ? ' of the selection' : '';
+  { outcomes }: Ledger,
+  { selection, planned, basis }: RunFacts & Pick<Report, 'basis'>,
+): Pick<Report, 'verdict' | 'summary'> {
+  const of = selection ? ' of the selection' : '';
   const count = (status: string): number => selected.filter((result) => result.status === status).length;
-  if (verdict === 'non-conformant') {
-    const failed = count('fail');
-    return `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`;
+  const failed = count('fail');
+  if (failed > 0)
+    return {
+      verdict: 'non-conformant',
+      summary: `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`,
+    };
+  const verdict = 'incomplete';
+  if (count('error') > 0)
+    return { verdict, summary: 'The kit itself failed: see the requirements with status error.' };
+  const unusable = outcomes.find(
+    ({ error, ids }) => error instanceof SupplyUnusable && ids.some((id) => selection?.includes(id) ?? true),
+  );
+  const isHeld = ({ status }: RequirementResult): boolean => status === 'pass' || status === 'warn';
+  if (unusable || !musts.every(isHeld) || !selected.some(isHeld)) {
+    const supplied = unusable && `what was supplied does not work: ${unusable.reason}`;
+    const open = musts.find(({ status }) => status === 'untested');
+    const nothing = selected.every(({ status }) => status === 'untested');
+    const found = nothing ? 'Nothing could be tested' : 'Nothing failed, but not everything could be tested';
+    const why = basis ?? supplied ?? open?.reason ?? 'see the untested requirements';
+    return { verdict, summary: `${found}: ${why}.` };
   }
-  if (verdict === 'conformant') {
-    const warns = selected.filter(({ status, level }) => status === 'warn' && level === 'SHOULD').length;
-    const warned =
-      warns > 0 ? ` ${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.` : '';
-    const cut = leftOut > 0 ? ` --budget left out ${leftOut} of ${facts.planned} checks.` : '';
-    const core = facts.selection && count('untested') === 0 ? '' : 'core ';
-    return `Every ${core}MUST${of} holds, and no other is broken.${warned}${cut}`;
-  }
-  if (count('error') > 0) return 'The kit itself failed: see the requirements with status error.';
-  const basis = basisOf(facts);
-  const first = musts.find(({ status }) => status === 'untested');
-  const why = basis ?? (unusable[0] && `what was supplied does not work: ${unusable[0]}`) ?? first?.reason;
-  const nothing = selected.every(({ status }) => status === 'untested');
-  const found = nothing ? 'Nothing could be tested' : 'Nothing failed, but not everything could be tested';
-  return `${found}: ${why ?? 'see the untested requirements'}.`;
+  const warns = selected.filter(({ status, level }) => status === 'warn' && level === 'SHOULD').length;
+  const warned =
+    warns > 0 && `${several(warns, 'recommendation')} ${warns === 1 ? 'is' : 'are'} not followed.`;
+  const leftOut = outcomes.filter(({ error }) => error instanceof BudgetExhausted).length;
+  const core = selection && count('untested') === 0 ? '' : 'core ';
+  const sentences = [
+    `Every ${core}MUST${of} holds, and no other is broken.`,
+    warned,
+    leftOut > 0 && `--budget left out ${leftOut} of ${planned} checks.`,
+  ];
+  return { verdict: 'conformant', summary: sentences.filter(Boolean).join(' ') };
 }
 
 // -- requirements that the target file declares not applicable -------------------------------------

@@ -50,14 +50,15 @@ const cutToMillis = failed('4.2-fractions', `expected not ${ITEM}, got ${ITEM}`,
 const NO_SCOPE = { request: 'POST http://a/oauth/token with …: scope=screenings.write' };
 const as422 = (expected: string): string => `expected ${expected}, got 422 {"detail":[]}`;
 
-for (const [title, results, expected] of [
-  [
-    'groups consequences under their root',
+/** The causes that the failures of a run are grouped into, each with its root first. */
+const CAUSES: Readonly<
+  Record<string, readonly [results: readonly RequirementResult[], causes: readonly string[]]>
+> = {
+  'groups consequences under their root': [
     [failed('4.2-r5-exactly-once', LOST), failed('4.2-r6-next-from', CUT)],
     ['4.2-r6-next-from 4.2-r5-exactly-once'],
   ],
-  [
-    'one answer that is wrong in two members has two causes',
+  'one answer that is wrong in two members has two causes': [
     [
       failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
         request: PAGE,
@@ -66,31 +67,26 @@ for (const [title, results, expected] of [
     ],
     ['2.3-testTime', '4.2-r7-link'],
   ],
-  [
-    'valid requests that are refused alike follow from what they have in common',
+  'valid requests that are refused alike follow from what they have in common': [
     [failed('4.2-success', REFUSED), failed('4.2-r1-zero-width', REFUSED)],
     ['4.2-r1-zero-width 4.2-success'],
   ],
-  [
-    'valid requests of several kinds that are refused alike are one cause',
+  'valid requests of several kinds that are refused alike are one cause': [
     [failed('4.2-r1-zero-width', REFUSED), failed('4.2-fractions', REFUSED), failed('4.2-success', REFUSED)],
     ['4.2-success 4.2-r1-zero-width 4.2-fractions'],
   ],
-  [
-    'where no token is accepted, a valid one is not either',
+  'where no token is accepted, a valid one is not either': [
     [
       failed('4.2-success', 'expected 200, got 401 unauthenticated'),
       failed('5-valid-token', 'expected 200: the token lasts 3595 s more, got 401 unauthenticated'),
     ],
     ['4.2-success 5-valid-token'],
   ],
-  [
-    'a token that is not verified does not follow from a request without one',
+  'a token that is not verified does not follow from a request without one': [
     [failed('5-missing', SERVED), failed('5-forged', SERVED)],
     ['5-missing', '5-forged'],
   ],
-  [
-    'if any string is accepted as a token, every token is',
+  'if any string is accepted as a token, every token is': [
     [
       failed('5-forged', SERVED),
       failed('5-garbage', SERVED),
@@ -99,13 +95,11 @@ for (const [title, results, expected] of [
     ],
     ['5-missing 5-forged 5-garbage 5-tampered'],
   ],
-  [
-    'one wrong code of every 401 is one cause, under the requirement named for it',
+  'one wrong code of every 401 is one cause, under the requirement named for it': [
     (['5-garbage', '5-missing', '5-forged', '7.2-unauthenticated'] as const).map((id) => failed(id, OTHER)),
     ['7.2-unauthenticated 5-garbage 5-missing 5-forged'],
   ],
-  [
-    'REST errors do not follow from token errors, nor refused parameters from a refused token',
+  'REST errors do not follow from token errors, nor refused parameters from a refused token': [
     [
       failed('7.1-body', 'expected error and error_description, got 422 {"detail":[]}'),
       failed('5-missing', as422('401 unauthenticated')),
@@ -114,8 +108,7 @@ for (const [title, results, expected] of [
     ],
     ['7.2-invalid_request 7.2-invalid_time_range', '5-missing', '7.1-body'],
   ],
-  [
-    'an accepted request does not follow from one rejected with another status',
+  'an accepted request does not follow from one rejected with another status': [
     [
       {
         ...failed('7.2-invalid_request', as422('400 invalid_request')),
@@ -128,8 +121,7 @@ for (const [title, results, expected] of [
     ],
     ['7.2-invalid_request 7.2-invalid_time_range', '7.2-invalid_request'],
   ],
-  [
-    'the page of a limiter follows from its status, and other pages do not',
+  'the page of a limiter follows from its status, and other pages do not': [
     [
       failed('7.2-body', 'expected a JSON body with internal_error or service_unavailable, got 503 <html>'),
       failed('7.2-rate_limited', LIMITED),
@@ -137,8 +129,7 @@ for (const [title, results, expected] of [
     ],
     ['7.2-rate_limited 7.2-no-unprovoked-5xx 7.2-body'],
   ],
-  [
-    'a recommendation that explains a MUST comes first',
+  'a recommendation that explains a MUST comes first': [
     [
       failed(
         '4.2-window',
@@ -151,8 +142,7 @@ for (const [title, results, expected] of [
     ],
     ['4.2-fractions-finer 4.2-window'],
   ],
-  [
-    'an item within a millisecond of a bound is selected wrongly where digits are cut',
+  'an item within a millisecond of a bound is selected wrongly where digits are cut': [
     [
       {
         ...cutToMillis,
@@ -170,8 +160,7 @@ for (const [title, results, expected] of [
     ],
     ['4.2-fractions 4.2-r2-inverted 4.2-r5-exactly-once'],
   ],
-  [
-    'an inverted window of a day is a cause of its own',
+  'an inverted window of a day is a cause of its own': [
     [
       cutToMillis,
       failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
@@ -180,8 +169,7 @@ for (const [title, results, expected] of [
     ],
     ['4.2-fractions', '4.2-r2-inverted'],
   ],
-  [
-    'a token for an unknown scope names none because it is issued',
+  'a token for an unknown scope names none because it is issued': [
     [
       failed('2.1-scope', 'expected scope: nothing beyond "screenings.write", got scope: nothing', NO_SCOPE),
       failed('2.2-scope', 'expected scope: a string, got scope: nothing', NO_SCOPE),
@@ -189,8 +177,7 @@ for (const [title, results, expected] of [
     ],
     ['7.1-invalid_scope 2.1-scope 2.2-scope'],
   ],
-  [
-    'a wrong code does not follow from a page of an error that has none',
+  'a wrong code does not follow from a page of an error that has none': [
     [
       failed('7.2-body', 'expected a JSON body with internal_error, got 500 {"message":"Internal"}'),
       failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 {"message":"Internal"}'),
@@ -198,137 +185,113 @@ for (const [title, results, expected] of [
     ],
     ['7.2-body', '7.2-no-unprovoked-5xx', '7.2-page_size_out_of_range'],
   ],
-  [
-    'requests that get no answer because the service crashes are one cause, and one that is served is another',
+  'requests that get no answer because the service crashes are one cause, and one that is served is another':
     [
-      failed('4.2-r1-zero-width', 'expected 200 without items, got 500 internal_error'),
-      failed('5-missing', SERVED),
-      failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`),
-      failed('7.1-unsupported_grant_type', `expected 400 unsupported_grant_type, got ${BROKEN}`),
-      failed('7.2-no-unprovoked-5xx', `expected no 5xx and no broken connection, got ${BROKEN}`),
+      [
+        failed('4.2-r1-zero-width', 'expected 200 without items, got 500 internal_error'),
+        failed('5-missing', SERVED),
+        failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`),
+        failed('7.1-unsupported_grant_type', `expected 400 unsupported_grant_type, got ${BROKEN}`),
+        failed('7.2-no-unprovoked-5xx', `expected no 5xx and no broken connection, got ${BROKEN}`),
+      ],
+      ['5-missing', '7.2-no-unprovoked-5xx 4.2-r1-zero-width 5-forged 7.1-unsupported_grant_type'],
     ],
-    ['5-missing', '7.2-no-unprovoked-5xx 4.2-r1-zero-width 5-forged 7.1-unsupported_grant_type'],
-  ],
-  [
-    'a broken recommendation alone is not a cause',
+  'a broken recommendation alone is not a cause': [
     [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
   ],
-] as const satisfies readonly (readonly [string, readonly RequirementResult[], readonly string[]])[])
+};
+
+for (const [title, [results, expected]] of Object.entries(CAUSES))
   test(title, () => {
     expect(causes(...results).sort()).toEqual([...expected].sort());
   });
 
-for (const [title, result, ...names] of [
-  [
-    'a page that is the same with another cursor',
+const NO_5XX = 'expected no 5xx and no broken connection, got';
+const INTERNAL = '{"message":"Internal Server Error","_links":{"self":{"href":"/v1"}}}';
+
+/** The kind of mistake that is named first, and failures that show it. */
+const LIKELIEST: Readonly<Record<string, readonly RequirementResult[]>> = {
+  'a cache does not know what makes answers differ': [
     failed('4.2-from_id', 'expected 3 items, got 4', { request: `${PAGE}&from_id=4`, sameAs: PAGE }),
-    'a cache does not know what makes answers differ',
-  ],
-  [
-    'a page that is the same with another bound',
     failed('4.2-window', 'expected an item, got none', { request: PAGE, sameAs: PAGE.replace('-02', '-09') }),
-    'a cache does not know what makes answers differ',
   ],
-  [
-    'a testTime that REST formats again',
+  'testTime is formatted again on one of the transports': [
     failed(
       '6-same-object',
       'expected testTime: "2026-03-01T01:00:00+01:00", got testTime: "2026-03-01T00:00:00Z"',
     ),
-    'testTime is formatted again on one of the transports',
   ],
-  [
-    'a missing bound that crashes',
-    failed('4.2-from-required', 'expected 400 invalid_request, got 500 {"message":"Internal Server Error"', {
-      response: '500 {"message":"Internal Server Error","_links":{"self":{"href":"/v1"}}}',
+  'the framework’s own error answers': [
+    failed('4.2-from-required', `expected 400 invalid_request, got 500 ${INTERNAL}`, {
+      response: `500 ${INTERNAL}`,
     }),
-    'the framework’s own error answers',
+    failed('7.2-unauthenticated', 'expected 401 unauthenticated, got 401 <html>', {
+      response: '401 <html><h1>',
+    }),
   ],
-  [
-    'a crash on a valid request',
+  'odd input makes the server fail': [
     failed('4.2-success', 'expected 200, got 500 internal_error', CRASHED),
-    'odd input makes the server fail',
+    // With the documented code.
+    failed('7.2-no-unprovoked-5xx', `${NO_5XX} 500 internal_error`, CRASHED),
+    failed('7.2-no-unprovoked-5xx', `${NO_5XX} a broken connection`),
   ],
-  [
-    'a crash that has the documented code',
-    failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 internal_error', CRASHED),
-    'odd input makes the server fail',
-  ],
-  [
-    'a crash with the page of a container',
-    failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 <html>', { response: '500 <html><h1>' }),
-    'odd input makes the server fail',
-    'the framework’s own error answers',
-  ],
-  [
-    'a connection that breaks',
-    failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got a broken connection'),
-    'odd input makes the server fail',
-  ],
-  [
-    'connections that break now and then',
+  'valid requests fail now and then': [
     failed(
       '7.2-no-unprovoked-5xx',
-      `expected no 5xx and no broken connection, got ${BROKEN}, and 59 more like it in 1754 requests; served when tried again. One instance of several that fails looks like this`,
+      `${NO_5XX} ${BROKEN}, and 59 more like it in 1754 requests; served when tried again. One instance of several that fails looks like this`,
     ),
-    'valid requests fail now and then',
   ],
-  [
-    'a screening that the window lacks',
+  'the store’s copies do not hold the same': [
     failed('4.2-window', 'expected all 3 screenings of the dataset, got 2 items without item 5'),
-    'the store’s copies do not hold the same',
   ],
-  [
-    'a screening beyond the end of the window',
+  'a bound of the window is compared in the wrong way': [
     failed('4.2-window', 'expected only items in [2026-03-01T00:00:00Z, 2026-03-02T00:00:00Z), got item 5'),
-    'a bound of the window is compared in the wrong way',
   ],
-  [
-    'a missing bound that is refused with another code',
+  'the refusal is another than the one for its cause': [
     failed('4.2-from-required', 'expected 400 invalid_request, got 404 not_found'),
-    'the refusal is another than the one for its cause',
   ],
-  [
-    'a tenant that is not onboarded and gets a page',
+  'a tenant that is not onboarded is one without screenings': [
     failed('7.2-not_found', 'expected 404 not_found, got 200 {"items":[],"links":{}}'),
-    'a tenant that is not onboarded is one without screenings',
   ],
-  [
-    'a token request that is refused for its Accept',
+  'a valid token request is refused for what means nothing': [
     failed('4.1-success', 'expected 200, got 406 invalid_request'),
-    'a valid token request is refused for what means nothing',
   ],
+  'the rate limit does not say how long to wait': [
+    failed('7.2-no-unprovoked-5xx', LIKE, { response: '503 <html><h1>' }),
+  ],
+};
+
+for (const [name, results] of Object.entries(LIKELIEST))
+  test(`names first: ${name}`, () => {
+    for (const result of results) {
+      const [likeliest] = diagnose([result])[0]!.behavesLike;
+      expect(likeliest!.name, result.failures[0]!.message).toBe(name);
+      expect(likeliest!.remedy).toMatch(/\S\n\S/);
+    }
+  });
+
+for (const [result, ...names] of [
   [
-    'an unknown scope that earns a token',
     failed('7.1-invalid_scope', 'expected 400 invalid_scope, got 200 with a token'),
     'a scope or a client is granted what it must not have',
     'client_id, secret, grant or scope are compared leniently',
   ],
   [
-    'requests that a limiter may have refused',
-    failed('7.2-no-unprovoked-5xx', LIKE, { response: '503 <html><h1>' }),
-    'the rate limit does not say how long to wait',
-  ],
-  [
-    'a 401 of a framework in HTML',
-    failed('7.2-unauthenticated', 'expected 401 unauthenticated, got 401 <html>', {
-      response: '401 <html><h1>',
-    }),
+    failed('7.2-no-unprovoked-5xx', `${NO_5XX} 500 <html>`, { response: '500 <html><h1>' }),
+    'odd input makes the server fail',
     'the framework’s own error answers',
   ],
   [
-    'HTML of a gateway',
     failed('7.2-body', 'expected a JSON body, got 400 <html>', { response: '400 <html><h1>' }),
     'the framework’s own error answers',
     'errors do not carry the documented code',
     'a gateway before the service refuses the request',
   ],
 ] as const)
-  test(`names the kind of mistake of ${title}`, () => {
+  test(`names ${names.length} kinds, the likeliest first, of ${result.id}`, () => {
     const [cause] = diagnose([result]);
     expect(cause!.behavesLike.slice(0, names.length).map(({ name }) => name)).toEqual(names);
-    expect(cause!.behavesLike[0]!.remedy).toMatch(/\S\n\S/);
   });
 
 test('names no kind of mistake of another answer', () => {

@@ -8,19 +8,15 @@ import { FINER, HANGS, SAME_ANSWER, WANTED, type Evidence, type Features } from 
 interface Consequence {
   readonly cause: RegExp;
   readonly follow: RegExp;
-  /** The cause must be broken in its own checks, not only in exchanges of other checks. */
-  readonly said?: readonly RegExp[];
-  /** Features that the cause (`has`) or the consequence (`shows`) must have. */
-  readonly has?: RegExp;
+  /** A feature, or several, that the cause must have, such as what its own checks expect. */
+  readonly has?: RegExp | readonly RegExp[];
+  /** A feature that the consequence must have, and one that it must not have. */
   readonly shows?: RegExp;
-  /** Exceptions: not a consequence if this was expected, or if this feature is present. */
-  readonly but?: RegExp;
   readonly except?: RegExp;
 }
 
-const ITEM = /^item # at TIME$/;
-const NOT_ITEM = /^not item # at TIME$/;
-const LATE = /^no item at or after/;
+const ITEM = /^wanted: item # at TIME$/;
+const NOT_ITEM = /^wanted: not item # at TIME$/;
 /** Requirements about the items of a traversal or a window. */
 const RETURNED =
   /^(2\.4-(next|full-pages|next-no-empty-page)|4\.2-(from-inclusive|to-exclusive|window|offsets|fractions|fractions-finer|lowercase|from_id|r1-.*|r5-.*))$/;
@@ -52,10 +48,9 @@ const CONSEQUENCES: readonly Consequence[] = [
   { cause: /^2\.3-(id|testTime)$/, follow: RETURNED, shows: /is missing at the beginning/ },
   { cause: /^2\.3-id-stable$/, follow: /^(2\.3-object-stable|4\.2-(r[34]-.*|r6-next-from_id))$/ },
   { cause: /^2\.3-tenantId$/, follow: /^4\.2-r3-one-tenant$/ },
-  { cause: /^2\.4-links$/, follow: /^(2\.4-next|4\.2-(r5-exactly-once|window))$/ },
+  { cause: /^2\.4-links$/, follow: /^(2\.4-next|4\.2-(r5-exactly-once|r7-link-absent|window))$/ },
   { cause: /^2\.4-items$/, follow: /^4\.2-(pageSize-default|r6-next-pageSize)$/ },
   { cause: /^2\.4-utf8$/, follow: /^2\.3-object-stable$/ },
-  { cause: /^2\.4-links$/, follow: /^4\.2-r7-link-absent$/ },
   { cause: /^2\.4-next-absent$/, follow: /^4\.2-r1-zero-width$/ },
   { cause: /^4\.2-r6-next-pageSize$/, follow: /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/ },
   // If pages overlap or go back, the order is broken from page to page.
@@ -77,9 +72,8 @@ const CONSEQUENCES: readonly Consequence[] = [
     cause: /^4\.2-(r6-next-from|fractions)$/,
     has: IS_FINER,
     follow:
-      /^(4\.2-(r4-order|from-inclusive|to-exclusive|window|from_id|r5-exactly-once|fractions-finer)|6-same-object)$/,
+      /^(4\.2-(r4-order|from-inclusive|to-exclusive|window|from_id|r5-exactly-once|fractions|fractions-finer)|6-same-object)$/,
   },
-  { cause: /^4\.2-r6-next-from$/, has: IS_FINER, follow: /^4\.2-fractions$/ },
   { cause: /^4\.2-r4-order$/, follow: /^4\.2-r6-next-(from|from_id)$/, has: /^not each time/ },
   { cause: /^(9-prefix|2\.4-next|4\.2-r6-next-(target|to|from|from_id))$/, follow: WALKED },
   { cause: /^4\.2-r6-next-from_id$/, follow: /^4\.2-r6-next-from$/ },
@@ -88,32 +82,32 @@ const CONSEQUENCES: readonly Consequence[] = [
   // A window that starts too late loses items in any spelling of its edges; one that ends too late gains some.
   {
     cause: /^4\.2-from-inclusive$/,
-    said: [ITEM],
+    has: ITEM,
     follow: /^4\.2-(fractions|fractions-finer|offsets|lowercase|window)$/,
-    but: NOT_ITEM,
+    except: NOT_ITEM,
   },
   {
     cause: /^4\.2-to-exclusive$/,
-    said: [LATE],
+    has: /^wanted: no item at or after/,
     follow: /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
-    but: ITEM,
+    except: ITEM,
   },
   // A misread offset moves both edges, also those of next, and a misread fraction errs in both directions.
   {
     cause: /^4\.2-offsets$/,
-    said: [ITEM],
+    has: ITEM,
     follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|r5-.*|window)$/,
   },
   {
     cause: /^4\.2-fractions$/,
-    said: [ITEM, NOT_ITEM],
+    has: [ITEM, NOT_ITEM],
     follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r5-.*|window)$/,
   },
   { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
   // If digits are cut, bounds within a millisecond are one, and an item there is on the other side of a bound.
   {
     cause: /^4\.2-fractions$/,
-    said: [ITEM, NOT_ITEM],
+    has: [ITEM, NOT_ITEM],
     follow: /^4\.2-(r2-inverted|r5-exactly-once)$/,
     shows: /within a millisecond/,
     except: /in whole milliseconds/,
@@ -128,7 +122,7 @@ const CONSEQUENCES: readonly Consequence[] = [
   {
     cause: /^4\.2-r1-zero-width$/,
     follow: /^4\.2-(to-exclusive|window)$/,
-    but: /^(no item at or after|item # )/,
+    except: /^wanted: (no item at or after|item # )/,
   },
   // Comparing bounds as text accepts inverted windows, and rejects valid ones as inverted.
   {
@@ -138,15 +132,15 @@ const CONSEQUENCES: readonly Consequence[] = [
     shows: /^code invalid_time_range/,
   },
   // An item missing from a page concerns the window, not its edges.
-  { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, but: ITEM },
+  { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, except: ITEM },
   // A window that ends before it begins contains no items.
-  { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, but: /^(item #|both)/ },
+  { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, except: /^wanted: (item #|both)/ },
   // A wrong comparison with the cursor breaks traversal as well.
   {
     cause: /^4\.2-from_id$/,
-    said: [/^(# items, number|only items strictly|item # at TIME and # more)/],
+    has: /^wanted: (# items, number|only items strictly|item # at TIME and # more)/,
     follow: /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
-    but: /^(all # screenings|item # at TIME$)/,
+    except: /^wanted: (all # screenings|item # at TIME$)/,
   },
   { cause: /^4\.2-success$/, has: /^answered 401/, follow: /^5-valid-token$/ },
   // A token in the query is not in the header; a server that accepts any string verifies nothing; one that accepts an
@@ -212,10 +206,8 @@ function canCause(cause: string, id: string, evidence: Evidence): boolean {
       (one) =>
         one.cause.test(cause) &&
         one.follow.test(id) &&
-        (one.said ?? []).every((words) => says(before, words)) &&
-        (!one.has || shows(before, one.has)) &&
+        [one.has ?? []].flat().every((words) => shows(before, words)) &&
         (!one.shows || shows(features, one.shows)) &&
-        !(one.but && says(features, one.but)) &&
         !(one.except && shows(features, one.except)),
     )
   );
@@ -280,9 +272,6 @@ function refusalOfValid(features: Features): string | undefined {
     : undefined;
 }
 
-const says = (features: Features, words: RegExp): boolean =>
-  [...features].some((feature) => feature.startsWith(WANTED) && words.test(feature.slice(WANTED.length)));
-
 /** The levels of factors that a requirement covers. */
 const OWN: Readonly<Record<string, RegExp>> = {
   '4.2-from_id': /^only with from_id/,
@@ -297,7 +286,7 @@ const isLimited = (id: string, features: Features): boolean =>
 
 /** Whether a request that must be rejected was accepted; the form of that answer is another matter. */
 const isServed = (features: Features): boolean =>
-  shows(features, SERVED) && says(features, /^# (?!without items)[a-z_]{4,}/);
+  shows(features, SERVED) && shows(features, /^wanted: # (?!without items)[a-z_]{4,}/);
 
 const isOfTokens = (id: string): boolean => /^(2\.[12]|4\.1|7\.1)/.test(id);
 
