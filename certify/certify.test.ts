@@ -2,7 +2,8 @@
 import { expect } from '@playwright/test';
 import { faultNamed } from '../reference-server/faults/all.ts';
 import { test } from '../reference-server/testing.ts';
-import { concurrentLanes } from './certify.ts';
+import type { RequirementId } from '../engine/requirements.ts';
+import { beginningWith, concurrentLanes } from './certify.ts';
 import { showProgress } from './command/progress.ts';
 import type { Access, Check } from '../engine/run/check.ts';
 import { Kit } from '../engine/run/kit.ts';
@@ -165,11 +166,24 @@ test('a warning about a MUST ends no run and is shown as no failure', async ({ s
   expect(annotations.map(({ type }) => type)).toEqual(['4.2-r3-one-tenant warning']);
 });
 
+const check = (title: string, access: Access, ...ids: RequirementId[]): Check => ({
+  ...{ title, access, ids, needs: 'page', isSupplement: false },
+  run: async () => {},
+});
+
+test('--watch runs failed checks first, except those that disturb others', () => {
+  const order = beginningWith(
+    ['5-missing'],
+    [
+      check('a', 'exclusive', '4.2-window'),
+      check('b', 'exclusive', '5-missing'),
+      check('c', 'disturbs', '5-missing'),
+    ],
+  );
+  expect(order.map(({ title }) => title).join('')).toBe('bac');
+});
+
 test('runs reading checks concurrently and in order, and those that write to the scratch tenant sequentially', () => {
-  const check = (title: string, access: Access): Check => ({
-    ...{ title, access, ids: [], needs: 'page', isSupplement: false },
-    run: async () => {},
-  });
   const groups = concurrentLanes([
     check('a', 'reads'),
     check('b', 'reads'),

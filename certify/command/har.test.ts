@@ -10,7 +10,7 @@ import { test, type World } from '../../reference-server/testing.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
 import { judgeRecording, targetOfRecording, entryOf, harText, readHar, type Recording } from './har.ts';
-import { certifyServer, failedOf, resultOf } from '../proof/faults.ts';
+import { certifyServer, failedOf, saidOf } from '../proof/faults.ts';
 import type { Report } from '../report/report.ts';
 
 interface Entry {
@@ -45,18 +45,15 @@ async function record(world: World, server: ServerOptions, only: readonly Requir
 test('judges recorded traffic without secrets', async ({ small }) => {
   const server = pageText('"links":{}', '"links":{"next":null}');
   const { entries, requests, target } = await record(small, server, ['2.1-scope', '4.2-r1-zero-width']);
+  // secrets.test.ts searches them for secrets.
   expect(entries).toHaveLength(requests);
-  const text = harText(entries);
-  for (const secret of secretsOf(target)) expect(text).not.toContain(secret);
-  expect(text).not.toMatch(/eyJ[\w-]+\.eyJ/);
-
   const recording = await reread(entries);
   expect(recording).toMatchObject({ baseUrl: target.baseUrl, authUrl: target.authUrl });
   const require: Target['require'] = ['events'];
   const report = await judgeRecording(recording, { ...targetOfRecording(recording), require }, {});
   expect([report.verdict, report.requests, report.required]).toEqual(['non-conformant', 0, require]);
   expect(failedOf(report).join()).toMatch(/^2\.4-next-absent: /);
-  expect(resultOf(report, '5-missing').status).toBe('untested');
+  expect(saidOf(report, '5-missing')).toMatch(/^untested/);
 });
 
 test('recorded answers of a gateway or a guard in front break no requirement', async ({ small }) => {
@@ -70,7 +67,7 @@ test('recorded answers of a gateway or a guard in front break no requirement', a
   const byGuard = { ...forbidden, text: '<h1>Blocked</h1>', json: undefined };
   const report = await judged({ ...recording, exchanges: [...recording.exchanges, byGuard] });
   expect(failedOf(report)).toEqual([]);
-  expect(resultOf(report, '7.2-body').status).toBe('pass');
+  expect(saidOf(report, '7.2-body')).toBe('pass');
 });
 
 test('bodies that the recorder left out or cut short break no requirement', async ({ small }) => {
@@ -86,7 +83,7 @@ test('bodies that the recorder left out or cut short break no requirement', asyn
   expect(recording.exchanges).toHaveLength((await reread(entries)).exchanges.length);
   const report = await judged(recording);
   expect(failedOf(report)).toEqual([]);
-  expect(resultOf(report, '2.4-items').status).toBe('pass');
+  expect(saidOf(report, '2.4-items')).toBe('pass');
 });
 
 test('judges an empty body that the server sent', async ({ small }) => {
@@ -138,7 +135,7 @@ test('a recording does not show whether a testTime was corrected, or how a raw +
   });
   const report = await judged(await reread(entries));
   expect(failedOf(report)).toEqual([]);
-  expect(resultOf(report, '2.3-id-stable').status).toBe('untested');
+  expect(saidOf(report, '2.3-id-stable')).toMatch(/^untested/);
 });
 
 const PAGE = '{"items":[],"links":{}}';

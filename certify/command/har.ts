@@ -61,6 +61,9 @@ function authorizationLines({ authorization }: Exchange['request']): [string, st
   return [['authorization', authorization.kind === 'header' ? authorization.label : 'Bearer $TOKEN']];
 }
 
+/** Members that the format requires. */
+const UNKNOWN = { httpVersion: 'HTTP/1.1', cookies: [], headersSize: -1, bodySize: -1 } as const;
+
 /** An entry of a HAR file, redacted. */
 export function entryOf(exchange: Exchange, { redactDeep, addToken }: Redactor): object {
   const { request, status, headers, text, startedAtMs, durationMs, transportError } = exchange;
@@ -77,8 +80,7 @@ export function entryOf(exchange: Exchange, { redactDeep, addToken }: Redactor):
       request: {
         method: request.method,
         url: request.url,
-        httpVersion: 'HTTP/1.1',
-        cookies: [],
+        ...UNKNOWN,
         headers: lines([...Object.entries(request.headers), ...authorizationLines(request)]),
         queryString: lines([...searchParams]),
         // A gateway may refuse it with any answer.
@@ -86,19 +88,15 @@ export function entryOf(exchange: Exchange, { redactDeep, addToken }: Redactor):
         ...(body === undefined
           ? {}
           : { postData: { mimeType: request.headers['content-type'] ?? '', text: body, params: [] } }),
-        headersSize: -1,
         bodySize: body === undefined ? 0 : Buffer.byteLength(body),
       },
       response: {
         status,
         statusText: transportError?.message ?? '',
-        httpVersion: 'HTTP/1.1',
-        cookies: [],
+        ...UNKNOWN,
         headers: lines(headers),
         content: { size: Buffer.byteLength(text), mimeType, text },
         redirectURL: headers.find(([name]) => name === 'location')?.[1] ?? '',
-        headersSize: -1,
-        bodySize: -1,
       },
       cache: {},
       timings: { send: 0, wait: durationMs, receive: 0 },
@@ -157,8 +155,9 @@ function exchangeFrom(
         : undefined;
   // Status 0: the browser blocked the request or it was in flight. 304: the body is not in the file.
   if (!channel || response.status === 0 || response.status === 304) return undefined;
-  const headers = Object.fromEntries(request.headers.map(({ name, value }) => [name.toLowerCase(), value]));
-  const given = headers['authorization'];
+  const { authorization: given, ...headers } = Object.fromEntries(
+    request.headers.map(({ name, value }) => [name.toLowerCase(), value]),
+  );
   const authorization: Authorization =
     given === undefined
       ? { kind: 'none' }
@@ -166,7 +165,6 @@ function exchangeFrom(
   const body = bodyOf(response.content);
   if (body === undefined) return undefined;
   const form = channel === 'token' ? formOf(request.postData) : undefined;
-  delete headers['authorization'];
   return exchangeOf({
     seq: index + 1,
     request: {

@@ -1,9 +1,8 @@
-/** When `--watch` runs again, and in which order. */
+/** When `--watch` runs again. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect } from '@playwright/test';
-import { beginningWith } from '../certify.ts';
 import { reasons } from './watch.ts';
 import { test } from '../../reference-server/testing.ts';
 
@@ -27,14 +26,4 @@ test('runs again on a key or a change of files, and ends on q', async () => {
     'server.js changed',
   );
   expect(await next([], [], () => void input.write('q\n'))).toBe(undefined);
-});
-
-test('runs failed checks first, except those that disturb others', () => {
-  const check = (title: string, ids: readonly string[], access = 'exclusive') =>
-    ({ title, ids, access, needs: 'page', run: async () => {} }) as never;
-  const order = beginningWith(
-    ['5-missing'],
-    [check('a', ['4.2-window']), check('b', ['5-missing']), check('c', ['5-missing'], 'disturbs')],
-  );
-  expect(order.map(({ title }) => title).join('')).toBe('bac');
 });

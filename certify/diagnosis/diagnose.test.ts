@@ -50,159 +50,138 @@ const cutToMillis = failed('4.2-fractions', `expected not ${ITEM}, got ${ITEM}`,
 const NO_SCOPE = { request: 'POST http://a/oauth/token with …: scope=screenings.write' };
 const as422 = (expected: string): string => `expected ${expected}, got 422 {"detail":[]}`;
 
-/** The causes that the failures of a run are grouped into, each with its root first. */
-const CAUSES: Readonly<
-  Record<string, readonly [results: readonly RequirementResult[], causes: readonly string[]]>
-> = {
+/** The causes that failures are grouped into, each with its root first, and these failures. */
+const CAUSES: Readonly<Record<string, readonly [causes: readonly string[], ...RequirementResult[]]>> = {
   'groups consequences under their root': [
-    [failed('4.2-r5-exactly-once', LOST), failed('4.2-r6-next-from', CUT)],
     ['4.2-r6-next-from 4.2-r5-exactly-once'],
+    failed('4.2-r5-exactly-once', LOST),
+    failed('4.2-r6-next-from', CUT),
   ],
   'one answer that is wrong in two members has two causes': [
-    [
-      failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
-        request: PAGE,
-      }),
-      failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', { request: PAGE }),
-    ],
     ['2.3-testTime', '4.2-r7-link'],
+    failed('2.3-testTime', 'expected testTime: an RFC 3339 date-time with offset, got testTime: 1', {
+      request: PAGE,
+    }),
+    failed('4.2-r7-link', 'expected Link: <https://a>; rel="next", got no Link header', { request: PAGE }),
   ],
   'valid requests that are refused alike follow from what they have in common': [
-    [failed('4.2-success', REFUSED), failed('4.2-r1-zero-width', REFUSED)],
     ['4.2-r1-zero-width 4.2-success'],
+    failed('4.2-success', REFUSED),
+    failed('4.2-r1-zero-width', REFUSED),
   ],
   'valid requests of several kinds that are refused alike are one cause': [
-    [failed('4.2-r1-zero-width', REFUSED), failed('4.2-fractions', REFUSED), failed('4.2-success', REFUSED)],
     ['4.2-success 4.2-r1-zero-width 4.2-fractions'],
+    failed('4.2-r1-zero-width', REFUSED),
+    failed('4.2-fractions', REFUSED),
+    failed('4.2-success', REFUSED),
   ],
   'where no token is accepted, a valid one is not either': [
-    [
-      failed('4.2-success', 'expected 200, got 401 unauthenticated'),
-      failed('5-valid-token', 'expected 200: the token lasts 3595 s more, got 401 unauthenticated'),
-    ],
     ['4.2-success 5-valid-token'],
+    failed('4.2-success', 'expected 200, got 401 unauthenticated'),
+    failed('5-valid-token', 'expected 200: the token lasts 3595 s more, got 401 unauthenticated'),
   ],
   'a token that is not verified does not follow from a request without one': [
-    [failed('5-missing', SERVED), failed('5-forged', SERVED)],
     ['5-missing', '5-forged'],
+    failed('5-missing', SERVED),
+    failed('5-forged', SERVED),
   ],
   'if any string is accepted as a token, every token is': [
-    [
-      failed('5-forged', SERVED),
-      failed('5-garbage', SERVED),
-      failed('5-tampered', SERVED),
-      failed('5-missing', SERVED),
-    ],
     ['5-missing 5-forged 5-garbage 5-tampered'],
+    failed('5-forged', SERVED),
+    failed('5-garbage', SERVED),
+    failed('5-tampered', SERVED),
+    failed('5-missing', SERVED),
   ],
   'one wrong code of every 401 is one cause, under the requirement named for it': [
-    (['5-garbage', '5-missing', '5-forged', '7.2-unauthenticated'] as const).map((id) => failed(id, OTHER)),
     ['7.2-unauthenticated 5-garbage 5-missing 5-forged'],
+    ...(['5-garbage', '5-missing', '5-forged', '7.2-unauthenticated'] as const).map((id) =>
+      failed(id, OTHER),
+    ),
   ],
   'REST errors do not follow from token errors, nor refused parameters from a refused token': [
-    [
-      failed('7.1-body', 'expected error and error_description, got 422 {"detail":[]}'),
-      failed('5-missing', as422('401 unauthenticated')),
-      failed('7.2-invalid_request', as422('400 invalid_request')),
-      failed('7.2-invalid_time_range', as422('400 invalid_time_range')),
-    ],
     ['7.2-invalid_request 7.2-invalid_time_range', '5-missing', '7.1-body'],
+    failed('7.1-body', 'expected error and error_description, got 422 {"detail":[]}'),
+    failed('5-missing', as422('401 unauthenticated')),
+    failed('7.2-invalid_request', as422('400 invalid_request')),
+    failed('7.2-invalid_time_range', as422('400 invalid_time_range')),
   ],
   'an accepted request does not follow from one rejected with another status': [
-    [
-      {
-        ...failed('7.2-invalid_request', as422('400 invalid_request')),
-        failures: [
-          as422('400 invalid_request'),
-          'expected 400 invalid_request, got 200 {"items":[]}',
-        ].flatMap((message) => failed('7.2-invalid_request', message).failures),
-      },
-      failed('7.2-invalid_time_range', as422('400 invalid_time_range')),
-    ],
     ['7.2-invalid_request 7.2-invalid_time_range', '7.2-invalid_request'],
+    {
+      ...failed('7.2-invalid_request', as422('400 invalid_request')),
+      failures: [as422('400 invalid_request'), 'expected 400 invalid_request, got 200 {"items":[]}'].flatMap(
+        (message) => failed('7.2-invalid_request', message).failures,
+      ),
+    },
+    failed('7.2-invalid_time_range', as422('400 invalid_time_range')),
   ],
   'the page of a limiter follows from its status, and other pages do not': [
-    [
-      failed('7.2-body', 'expected a JSON body with internal_error or service_unavailable, got 503 <html>'),
-      failed('7.2-rate_limited', LIMITED),
-      failed('7.2-no-unprovoked-5xx', LIMITED),
-    ],
     ['7.2-rate_limited 7.2-no-unprovoked-5xx 7.2-body'],
+    failed('7.2-body', 'expected a JSON body with internal_error or service_unavailable, got 503 <html>'),
+    failed('7.2-rate_limited', LIMITED),
+    failed('7.2-no-unprovoked-5xx', LIMITED),
   ],
   'a recommendation that explains a MUST comes first': [
-    [
-      failed(
-        '4.2-window',
-        'expected only items in [2026-03-01T00:00:00.1234567Z, 2026-03-02T00:00:00Z), got item 5 at 2026-03-01T00:00:00.1234561Z',
-      ),
-      failed(
-        '4.2-fractions-finer',
-        'expected not item 5 at 2026-03-01T00:00:00.1234561Z, got item 5 at 2026-03-01T00:00:00.1234561Z',
-      ),
-    ],
     ['4.2-fractions-finer 4.2-window'],
+    failed(
+      '4.2-window',
+      'expected only items in [2026-03-01T00:00:00.1234567Z, 2026-03-02T00:00:00Z), got item 5 at 2026-03-01T00:00:00.1234561Z',
+    ),
+    failed(
+      '4.2-fractions-finer',
+      'expected not item 5 at 2026-03-01T00:00:00.1234561Z, got item 5 at 2026-03-01T00:00:00.1234561Z',
+    ),
   ],
   'an item within a millisecond of a bound is selected wrongly where digits are cut': [
-    [
-      {
-        ...cutToMillis,
-        failures: [
-          ...cutToMillis.failures,
-          ...failed('4.2-fractions', `expected ${ITEM}, got 0 items without it`).failures,
-        ],
-      },
-      failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
-        request: between('2026-03-01T00:00:00.000001Z', '2026-03-01T00:00:00Z'),
-      }),
-      failed('4.2-r5-exactly-once', `${LOST.replace('item 5', ITEM)}, which comes after item 4`, {
-        request: between('2026-02-01T00:00:00Z', '2026-03-01T00:00:00.089001Z'),
-      }),
-    ],
     ['4.2-fractions 4.2-r2-inverted 4.2-r5-exactly-once'],
+    {
+      ...cutToMillis,
+      failures: [
+        ...cutToMillis.failures,
+        ...failed('4.2-fractions', `expected ${ITEM}, got 0 items without it`).failures,
+      ],
+    },
+    failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
+      request: between('2026-03-01T00:00:00.000001Z', '2026-03-01T00:00:00Z'),
+    }),
+    failed('4.2-r5-exactly-once', `${LOST.replace('item 5', ITEM)}, which comes after item 4`, {
+      request: between('2026-02-01T00:00:00Z', '2026-03-01T00:00:00.089001Z'),
+    }),
   ],
   'an inverted window of a day is a cause of its own': [
-    [
-      cutToMillis,
-      failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
-        request: between('2026-03-02T00:00:00Z', '2026-03-01T00:00:00Z'),
-      }),
-    ],
     ['4.2-fractions', '4.2-r2-inverted'],
+    cutToMillis,
+    failed('4.2-r2-inverted', 'expected 400 invalid_time_range, got 200 {"items":[],"links":{}}', {
+      request: between('2026-03-02T00:00:00Z', '2026-03-01T00:00:00Z'),
+    }),
   ],
   'a token for an unknown scope names none because it is issued': [
-    [
-      failed('2.1-scope', 'expected scope: nothing beyond "screenings.write", got scope: nothing', NO_SCOPE),
-      failed('2.2-scope', 'expected scope: a string, got scope: nothing', NO_SCOPE),
-      failed('7.1-invalid_scope', 'expected 400 invalid_scope, got 200 with a token', NO_SCOPE),
-    ],
     ['7.1-invalid_scope 2.1-scope 2.2-scope'],
+    failed('2.1-scope', 'expected scope: nothing beyond "screenings.write", got scope: nothing', NO_SCOPE),
+    failed('2.2-scope', 'expected scope: a string, got scope: nothing', NO_SCOPE),
+    failed('7.1-invalid_scope', 'expected 400 invalid_scope, got 200 with a token', NO_SCOPE),
   ],
   'a wrong code does not follow from a page of an error that has none': [
-    [
-      failed('7.2-body', 'expected a JSON body with internal_error, got 500 {"message":"Internal"}'),
-      failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 {"message":"Internal"}'),
-      failed('7.2-page_size_out_of_range', 'expected 400 page_size_out_of_range, got 400 invalid_request'),
-    ],
     ['7.2-body', '7.2-no-unprovoked-5xx', '7.2-page_size_out_of_range'],
+    failed('7.2-body', 'expected a JSON body with internal_error, got 500 {"message":"Internal"}'),
+    failed('7.2-no-unprovoked-5xx', 'expected no 5xx, got 500 {"message":"Internal"}'),
+    failed('7.2-page_size_out_of_range', 'expected 400 page_size_out_of_range, got 400 invalid_request'),
   ],
-  'requests that get no answer because the service crashes are one cause, and one that is served is another':
-    [
-      [
-        failed('4.2-r1-zero-width', 'expected 200 without items, got 500 internal_error'),
-        failed('5-missing', SERVED),
-        failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`),
-        failed('7.1-unsupported_grant_type', `expected 400 unsupported_grant_type, got ${BROKEN}`),
-        failed('7.2-no-unprovoked-5xx', `expected no 5xx and no broken connection, got ${BROKEN}`),
-      ],
-      ['5-missing', '7.2-no-unprovoked-5xx 4.2-r1-zero-width 5-forged 7.1-unsupported_grant_type'],
-    ],
+  'requests that a crash leaves unanswered are one cause, and one that is served is another': [
+    ['5-missing', '7.2-no-unprovoked-5xx 4.2-r1-zero-width 5-forged 7.1-unsupported_grant_type'],
+    failed('4.2-r1-zero-width', 'expected 200 without items, got 500 internal_error'),
+    failed('5-missing', SERVED),
+    failed('5-forged', `expected 401 unauthenticated, got ${BROKEN}`),
+    failed('7.1-unsupported_grant_type', `expected 400 unsupported_grant_type, got ${BROKEN}`),
+    failed('7.2-no-unprovoked-5xx', `expected no 5xx and no broken connection, got ${BROKEN}`),
+  ],
   'a broken recommendation alone is not a cause': [
-    [failed('2.2-sub-client', 'expected sub: a, got sub: b')],
     [],
+    failed('2.2-sub-client', 'expected sub: a, got sub: b'),
   ],
 };
 
-for (const [title, [results, expected]] of Object.entries(CAUSES))
+for (const [title, [expected, ...results]] of Object.entries(CAUSES))
   test(title, () => {
     expect(causes(...results).sort()).toEqual([...expected].sort());
   });

@@ -5,9 +5,10 @@
  */
 import { FINER, HANGS, SAME_ANSWER, WANTED, type Evidence, type Features } from './features.ts';
 
-interface Consequence {
-  readonly cause: RegExp;
-  readonly follow: RegExp;
+/** If the first is broken, the second breaks too, where these features were seen. */
+type Consequence = readonly [cause: RegExp, follow: RegExp, where?: Where];
+
+interface Where {
   /** A feature, or several, that the cause must have, such as what its own checks expect. */
   readonly has?: RegExp | readonly RegExp[];
   /** A feature that the consequence must have, and one that it must not have. */
@@ -27,164 +28,151 @@ const SERVED = /^answered 2/;
 const IS_FINER = new RegExp(`^${FINER}$`);
 
 const CONSEQUENCES: readonly Consequence[] = [
-  { cause: /^1-read-only$/, follow: /^1-read-only-refused$/ },
-  { cause: /^2\.1-access_token$/, follow: /^(2\.2-|4\.1-success)/ },
-  { cause: /^2\.1-expires_in$/, follow: /^2\.1-expires_in-3600$/ },
-  { cause: /^2\.2-(exp|iat)$/, follow: /^2\.1-expires_in/ },
-  { cause: /^2\.1-scope$/, follow: /^2\.2-scope$/ },
+  [/^1-read-only$/, /^1-read-only-refused$/],
+  [/^2\.1-access_token$/, /^(2\.2-|4\.1-success)/],
+  [/^2\.1-expires_in$/, /^2\.1-expires_in-3600$/],
+  [/^2\.2-(exp|iat)$/, /^2\.1-expires_in/],
+  [/^2\.1-scope$/, /^2\.2-scope$/],
   // The answer that grants an unknown scope names another one than was requested.
-  { cause: /^7\.1-invalid_scope$/, has: SERVED, follow: /^2\.[12]-scope$/, shows: /^got: scope: "/ },
-  { cause: /^2\.2-sub$/, follow: /^2\.2-sub-client$/ },
+  [/^7\.1-invalid_scope$/, /^2\.[12]-scope$/, { has: SERVED, shows: /^got: scope: "/ }],
+  [/^2\.2-sub$/, /^2\.2-sub-client$/],
   // The path of a tenant that has no id.
-  { cause: /^2\.2-tenant_id$/, has: /^got: tenant_id: (?!"?UUID)/, follow: /^(5-one-tenant|4\.2-success)$/ },
+  [/^2\.2-tenant_id$/, /^(5-one-tenant|4\.2-success)$/, { has: /^got: tenant_id: (?!"?UUID)/ }],
   // An answer of another type, such as HTML, has no members.
-  { cause: /^4\.1-content-type$/, follow: /^2\.1-/, shows: /^got: no JSON/ },
-  { cause: /^4\.2-content-type$/, follow: /^(2\.4-|4\.2-repeatable$)/, shows: /^got: no JSON/ },
+  [/^4\.1-content-type$/, /^2\.1-/, { shows: /^got: no JSON/ }],
+  [/^4\.2-content-type$/, /^(2\.4-|4\.2-repeatable$)/, { shows: /^got: no JSON/ }],
   // Ids that change, items of another tenant, malformed pages, and a different answer each time break every requirement
   // on the items returned.
-  { cause: /^(2\.3-(id-stable|tenantId)|2\.4-items|4\.2-(repeatable|r3-one-tenant))$/, follow: RETURNED },
-  { cause: /^4\.2-repeatable$/, follow: /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/ },
+  [/^(2\.3-(id-stable|tenantId)|2\.4-items|4\.2-(repeatable|r3-one-tenant))$/, RETURNED],
+  [/^4\.2-repeatable$/, /^(2\.4-items|4\.2-(r4-order|pageSize-default))$/],
   // An item that cannot be identified is missing wherever it is expected.
-  { cause: /^2\.3-(id|testTime)$/, follow: RETURNED, shows: /is missing at the beginning/ },
-  { cause: /^2\.3-id-stable$/, follow: /^(2\.3-object-stable|4\.2-(r[34]-.*|r6-next-from_id))$/ },
-  { cause: /^2\.3-tenantId$/, follow: /^4\.2-r3-one-tenant$/ },
-  { cause: /^2\.4-links$/, follow: /^(2\.4-next|4\.2-(r5-exactly-once|r7-link-absent|window))$/ },
-  { cause: /^2\.4-items$/, follow: /^4\.2-(pageSize-default|r6-next-pageSize)$/ },
-  { cause: /^2\.4-utf8$/, follow: /^2\.3-object-stable$/ },
-  { cause: /^2\.4-next-absent$/, follow: /^4\.2-r1-zero-width$/ },
-  { cause: /^4\.2-r6-next-pageSize$/, follow: /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/ },
+  [/^2\.3-(id|testTime)$/, RETURNED, { shows: /is missing at the beginning/ }],
+  [/^2\.3-id-stable$/, /^(2\.3-object-stable|4\.2-(r[34]-.*|r6-next-from_id))$/],
+  [/^2\.3-tenantId$/, /^4\.2-r3-one-tenant$/],
+  [/^2\.4-links$/, /^(2\.4-next|4\.2-(r5-exactly-once|r7-link-absent|window))$/],
+  [/^2\.4-items$/, /^4\.2-(pageSize-default|r6-next-pageSize)$/],
+  [/^2\.4-utf8$/, /^2\.3-object-stable$/],
+  [/^2\.4-next-absent$/, /^4\.2-r1-zero-width$/],
+  [/^4\.2-r6-next-pageSize$/, /^(2\.4-(full-pages|items)|4\.2-pageSize-default)$/],
   // If pages overlap or go back, the order is broken from page to page.
-  {
-    cause: /^4\.2-(r5-exactly-once|from_id|offsets|r6-next-(from|from_id|to))$/,
-    follow: /^4\.2-r4-order$/,
-    shows: /^(repeated|misplaced): first of a page/,
-  },
-  { cause: /^9-prefix$/, follow: /^4\.2-r6-next-target$/ },
+  [
+    /^4\.2-(r5-exactly-once|from_id|offsets|r6-next-(from|from_id|to))$/,
+    /^4\.2-r4-order$/,
+    { shows: /^(repeated|misplaced): first of a page/ },
+  ],
+  [/^9-prefix$/, /^4\.2-r6-next-target$/],
   // A wrong order or a wrong next breaks every walk.
-  {
-    cause: /^4\.2-r4-order$/,
-    follow: RETURNED,
-    has: /^misplaced: (within|inside)/,
-    except: IS_FINER,
-  },
+  [/^4\.2-r4-order$/, RETURNED, { has: /^misplaced: (within|inside)/, except: IS_FINER }],
   // Where testTime is shown with fewer digits than count, it is in no window and order that it seems to be in.
-  {
-    cause: /^4\.2-(r6-next-from|fractions)$/,
-    has: IS_FINER,
-    follow:
-      /^(4\.2-(r4-order|from-inclusive|to-exclusive|window|from_id|r5-exactly-once|fractions|fractions-finer)|6-same-object)$/,
-  },
-  { cause: /^4\.2-r4-order$/, follow: /^4\.2-r6-next-(from|from_id)$/, has: /^not each time/ },
-  { cause: /^(9-prefix|2\.4-next|4\.2-r6-next-(target|to|from|from_id))$/, follow: WALKED },
-  { cause: /^4\.2-r6-next-from_id$/, follow: /^4\.2-r6-next-from$/ },
-  { cause: /^4\.2-r6-next-to$/, follow: /^4\.2-to-exclusive$/ },
-  { cause: /^4\.2-r5-exactly-once$/, follow: /^(2\.4-(full-pages|next-no-empty-page)|4\.2-window)$/ },
+  [
+    /^4\.2-(r6-next-from|fractions)$/,
+    /^(4\.2-(r4-order|from-inclusive|to-exclusive|window|from_id|r5-exactly-once|fractions|fractions-finer)|6-same-object)$/,
+    { has: IS_FINER },
+  ],
+  [/^4\.2-r4-order$/, /^4\.2-r6-next-(from|from_id)$/, { has: /^not each time/ }],
+  [/^(9-prefix|2\.4-next|4\.2-r6-next-(target|to|from|from_id))$/, WALKED],
+  [/^4\.2-r6-next-from_id$/, /^4\.2-r6-next-from$/],
+  [/^4\.2-r6-next-to$/, /^4\.2-to-exclusive$/],
+  [/^4\.2-r5-exactly-once$/, /^(2\.4-(full-pages|next-no-empty-page)|4\.2-window)$/],
   // A window that starts too late loses items in any spelling of its edges; one that ends too late gains some.
-  {
-    cause: /^4\.2-from-inclusive$/,
-    has: ITEM,
-    follow: /^4\.2-(fractions|fractions-finer|offsets|lowercase|window)$/,
-    except: NOT_ITEM,
-  },
-  {
-    cause: /^4\.2-to-exclusive$/,
-    has: /^wanted: no item at or after/,
-    follow: /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
-    except: ITEM,
-  },
+  [
+    /^4\.2-from-inclusive$/,
+    /^4\.2-(fractions|fractions-finer|offsets|lowercase|window)$/,
+    { has: ITEM, except: NOT_ITEM },
+  ],
+  [
+    /^4\.2-to-exclusive$/,
+    /^4\.2-(fractions|fractions-finer|offsets|r1-.*|window)$/,
+    { has: /^wanted: no item at or after/, except: ITEM },
+  ],
   // A misread offset moves both edges, also those of next, and a misread fraction errs in both directions.
-  {
-    cause: /^4\.2-offsets$/,
-    has: ITEM,
-    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|r5-.*|window)$/,
-  },
-  {
-    cause: /^4\.2-fractions$/,
-    has: [ITEM, NOT_ITEM],
-    follow: /^4\.2-(from-inclusive|to-exclusive|from_id|r5-.*|window)$/,
-  },
-  { cause: /^4\.2-fractions$/, follow: /^4\.2-fractions-finer$/ },
+  [/^4\.2-offsets$/, /^4\.2-(from-inclusive|to-exclusive|from_id|r1-.*|r5-.*|window)$/, { has: ITEM }],
+  [
+    /^4\.2-fractions$/,
+    /^4\.2-(from-inclusive|to-exclusive|from_id|r5-.*|window)$/,
+    { has: [ITEM, NOT_ITEM] },
+  ],
+  [/^4\.2-fractions$/, /^4\.2-fractions-finer$/],
   // If digits are cut, bounds within a millisecond are one, and an item there is on the other side of a bound.
-  {
-    cause: /^4\.2-fractions$/,
-    has: [ITEM, NOT_ITEM],
-    follow: /^4\.2-(r2-inverted|r5-exactly-once)$/,
-    shows: /within a millisecond/,
-    except: /in whole milliseconds/,
-  },
+  [
+    /^4\.2-fractions$/,
+    /^4\.2-(r2-inverted|r5-exactly-once)$/,
+    { has: [ITEM, NOT_ITEM], shows: /within a millisecond/, except: /in whole milliseconds/ },
+  ],
   // If the data is finer than a recommendation covers, breaking it has further consequences.
-  {
-    cause: /^4\.2-fractions-finer$/,
-    follow: /^4\.2-(window|from-inclusive|to-exclusive|offsets|from_id|r4-.*|r5-.*)$/,
-    shows: /below a microsecond/,
-    except: /with microseconds/,
-  },
-  {
-    cause: /^4\.2-r1-zero-width$/,
-    follow: /^4\.2-(to-exclusive|window)$/,
-    except: /^wanted: (no item at or after|item # )/,
-  },
+  [
+    /^4\.2-fractions-finer$/,
+    /^4\.2-(window|from-inclusive|to-exclusive|offsets|from_id|r4-.*|r5-.*)$/,
+    { shows: /below a microsecond/, except: /with microseconds/ },
+  ],
+  [
+    /^4\.2-r1-zero-width$/,
+    /^4\.2-(to-exclusive|window)$/,
+    { except: /^wanted: (no item at or after|item # )/ },
+  ],
   // Comparing bounds as text accepts inverted windows, and rejects valid ones as inverted.
-  {
-    cause: /^4\.2-r2-inverted$/,
-    follow: /^4\.2-(offsets|fractions|fractions-finer|r1-zero-width)$/,
-    has: /^answered 2/,
-    shows: /^code invalid_time_range/,
-  },
+  [
+    /^4\.2-r2-inverted$/,
+    /^4\.2-(offsets|fractions|fractions-finer|r1-zero-width)$/,
+    { has: /^answered 2/, shows: /^code invalid_time_range/ },
+  ],
   // An item missing from a page concerns the window, not its edges.
-  { cause: /^4\.2-window$/, follow: /^4\.2-from-inclusive$/, except: ITEM },
+  [/^4\.2-window$/, /^4\.2-from-inclusive$/, { except: ITEM }],
   // A window that ends before it begins contains no items.
-  { cause: /^4\.2-r2-inverted$/, follow: /^4\.2-window$/, except: /^wanted: (item #|both)/ },
+  [/^4\.2-r2-inverted$/, /^4\.2-window$/, { except: /^wanted: (item #|both)/ }],
   // A wrong comparison with the cursor breaks traversal as well.
-  {
-    cause: /^4\.2-from_id$/,
-    has: /^wanted: (# items, number|only items strictly|item # at TIME and # more)/,
-    follow: /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
-    except: /^wanted: (all # screenings|item # at TIME$)/,
-  },
-  { cause: /^4\.2-success$/, has: /^answered 401/, follow: /^5-valid-token$/ },
+  [
+    /^4\.2-from_id$/,
+    /^(2\.4-next-no-empty-page|4\.2-(r5-.*|window))$/,
+    {
+      has: /^wanted: (# items, number|only items strictly|item # at TIME and # more)/,
+      except: /^wanted: (all # screenings|item # at TIME$)/,
+    },
+  ],
+  [/^4\.2-success$/, /^5-valid-token$/, { has: /^answered 401/ }],
   // A token in the query is not in the header; a server that accepts any string verifies nothing; one that accepts an
   // altered payload verifies no signature.
-  { cause: /^5-missing$/, follow: /^5-(scheme|garbage|query-token)$/, has: SERVED, shows: SERVED },
-  { cause: /^5-garbage$/, follow: /^5-(tampered|forged|expired)$/, has: SERVED, shows: SERVED },
-  { cause: /^5-forbidden-unknown$/, follow: /^5-forbidden$/ },
+  [/^5-missing$/, /^5-(scheme|garbage|query-token)$/, { has: SERVED, shows: SERVED }],
+  [/^5-garbage$/, /^5-(tampered|forged|expired)$/, { has: SERVED, shows: SERVED }],
+  [/^5-forbidden-unknown$/, /^5-forbidden$/],
   // If error bodies have another form, their codes are missing everywhere.
-  {
-    cause: /^7\.[12]-body$/,
-    has: /^code /,
-    follow: /^7\.[12]-/,
-    shows: /the status that is wanted/,
-    except: /^answered \d+$|^answered 2/,
-  },
-  {
-    cause: /^7\.[12]-body$/,
-    follow: /^7\.[12]-/,
-    shows: /the status that is wanted/,
-    except: /^answered \d+$|^answered 2|^code /,
-  },
+  [
+    /^7\.[12]-body$/,
+    /^7\.[12]-/,
+    { has: /^code /, shows: /the status that is wanted/, except: /^answered \d+$|^answered 2/ },
+  ],
+  [
+    /^7\.[12]-body$/,
+    /^7\.[12]-/,
+    { shows: /the status that is wanted/, except: /^answered \d+$|^answered 2|^code / },
+  ],
   // A gateway that limits with another status writes a page of its own.
-  { cause: /^7\.2-rate_limited$/, follow: /^7\.2-body$/, has: /^a rate limiter$/, except: /^answered 4/ },
+  [/^7\.2-rate_limited$/, /^7\.2-body$/, { has: /^a rate limiter$/, except: /^answered 4/ }],
   // A token that is issued for an undefined scope names no scope, or that one.
-  {
-    cause: /^7\.1-invalid_scope$/,
-    follow: /^2\.[12]-scope$/,
-    has: SERVED,
-    shows: /^the same answer breaks 7\.1-invalid_scope$/,
-    except: /nothing beyond "(.* )?screenings\.read\b/,
-  },
+  [
+    /^7\.1-invalid_scope$/,
+    /^2\.[12]-scope$/,
+    {
+      has: SERVED,
+      shows: /^the same answer breaks 7\.1-invalid_scope$/,
+      except: /nothing beyond "(.* )?screenings\.read\b/,
+    },
+  ],
   // An empty value is also a wrong value.
-  {
-    cause: /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
-    follow: /^7\.1-invalid_request-empty$/,
-  },
+  [
+    /^7\.1-(invalid_client-id|unsupported_grant_type|invalid_scope|invalid_client-secret)$/,
+    /^7\.1-invalid_request-empty$/,
+  ],
   // Where the service crashes, it neither serves a valid request nor rejects another one.
-  {
-    cause: /^7\.2-no-unprovoked-5xx$/,
-    follow: /^(4\.[12]-|5-|7\.1-(?!body)|7\.2-(invalid_|page_size|not_found))/,
-    shows: /^answered 5|^got: a broken connection/,
-    except: /^answered [1-4]|^got: (?!a broken connection)/,
-  },
-  { cause: /^6-complete$/, follow: /^6-envelope$/, has: /only events of/, shows: /of a source and id/ },
+  [
+    /^7\.2-no-unprovoked-5xx$/,
+    /^(4\.[12]-|5-|7\.1-(?!body)|7\.2-(invalid_|page_size|not_found))/,
+    {
+      shows: /^answered 5|^got: a broken connection/,
+      except: /^answered [1-4]|^got: (?!a broken connection)/,
+    },
+  ],
+  [/^6-complete$/, /^6-envelope$/, { has: /only events of/, shows: /of a source and id/ }],
 ];
 
 const BODY = '7.2-body';
@@ -203,12 +191,12 @@ function canCause(cause: string, id: string, evidence: Evidence): boolean {
   return (
     isRefusedAs(cause, id, evidence) ||
     CONSEQUENCES.some(
-      (one) =>
-        one.cause.test(cause) &&
-        one.follow.test(id) &&
-        [one.has ?? []].flat().every((words) => shows(before, words)) &&
-        (!one.shows || shows(features, one.shows)) &&
-        !(one.except && shows(features, one.except)),
+      ([first, follow, { has = [], shows: own, except } = {}]) =>
+        first.test(cause) &&
+        follow.test(id) &&
+        [has].flat().every((words) => shows(before, words)) &&
+        (!own || shows(features, own)) &&
+        !(except && shows(features, except)),
     )
   );
 }

@@ -142,30 +142,27 @@ export async function certifyFault(
 /** The requirements of a fault that the report does not find broken, with their status. */
 export const missedOf = (fault: Fault, report: Report): string[] =>
   tripped(fault).flatMap((id) => {
-    const { status, reason = '' } = resultOf(report, id);
     const expected = requirement(id).level === 'MUST' ? 'fail' : 'warn';
-    return status === expected ? [] : [`${id} is ${status} and not ${expected} ${reason}`.trim()];
+    const said = saidOf(report, id);
+    return said.startsWith(expected) ? [] : [`${id} is not ${expected}, but ${said}`];
   });
 
 /** The differences between the verdict on a fault and the expected one; empty if there are none. */
 export function verdictErrors(fault: Fault, report: Report): string[] {
   const own = tripped(fault);
   const silent = own.flatMap((id) => {
-    const { status, failures } = resultOf(report, id);
-    const messages = failures.map(({ message }) => message);
+    const messages = resultOf(report, id).failures.map(({ message }) => message);
     const words = fault.trips[id]!;
-    const isSaid = messages.some((message) => words.test(message));
-    return isSaid || !/fail|warn/.test(status)
-      ? []
-      : [`${id} does not say ${words}: ${messages.join(' | ')}`];
+    const isSilent = messages.length > 0 && !messages.some((message) => words.test(message));
+    return isSilent ? [`${id} does not say ${words}: ${messages.join(' | ')}`] : [];
   });
   const missed = [...missedOf(fault, report), ...silent];
   const allowed = new Set<string>([...own, ...(fault.mayTrip ?? [])]);
-  const unexpected = report.requirements.flatMap(({ id, status, failures, reason }) => {
-    if (status === 'error') return [`${id} is error: ${reason}`];
+  const unexpected = report.requirements.flatMap(({ id, status, failures }) => {
     const stumbled = failures.find(({ confirmed }) => confirmed?.includes(WENT_WRONG));
     if (stumbled) return [`${id}: ${stumbled.confirmed}`];
-    return status === 'fail' && !allowed.has(id) ? [`${id} fails too: ${failures[0]?.message}`] : [];
+    const isExpected = status !== 'error' && (status !== 'fail' || allowed.has(id));
+    return isExpected ? [] : [`${id} is unexpected: ${saidOf(report, id)}`];
   });
   const should = own.every((id) => requirement(id).level === 'SHOULD');
   const verdict =
@@ -194,13 +191,12 @@ const MAY_WARN: readonly RequirementId[] = ['7.2-no-unprovoked-5xx', '4.2-r3-one
 /** What is wrong in the report on a right server: anything but conformance, an open core MUST, or a warning about a MUST. */
 export function obstaclesOf({ requirements, verdict, summary, basis, diagnosis }: Report): string[] {
   const diagnosed = diagnosis.map(({ root }) => `${root} is diagnosed`);
-  const odd = requirements.flatMap(({ id, level, class: needs, status, reason, failures }) => {
+  const odd = requirements.filter(({ id, level, class: needs, status, reason }) => {
     const warns = status === 'warn' && level === 'MUST' && !MAY_WARN.includes(id);
-    if (status === 'fail' || status === 'error' || warns)
-      return [`${id} is ${status}: ${reason ?? failures[0]?.message}`];
     const open = status === 'untested' && level === 'MUST' && needs === 'core' && reason !== basis;
-    return open ? [`${id} is untested: ${reason}`] : [];
+    return status === 'fail' || status === 'error' || warns || open;
   });
-  const obstacles = [...odd, ...diagnosed];
+  const said = odd.map((result) => `${result.id} is ${result.status}: ${messageOf(result)}`);
+  const obstacles = [...said, ...diagnosed];
   return verdict === 'conformant' ? obstacles : [`the verdict is ${verdict}: ${summary}`, ...obstacles];
 }

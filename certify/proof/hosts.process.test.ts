@@ -10,8 +10,7 @@ import { loadTarget } from '../../engine/target/target.ts';
 import { UNREACHABLE } from '../../engine/testing.ts';
 import { FAULTS } from '../../reference-server/faults/all.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
-import { test } from '../../reference-server/testing.ts';
-import { startServer } from '../../reference-server/run/start.ts';
+import { starting, test } from '../../reference-server/testing.ts';
 import { SPECS } from '../../specs/all.ts';
 import { certify } from '../certify.ts';
 import { needsWalks } from './faults.ts';
@@ -93,42 +92,33 @@ test(`both hosts find the same on ${DRAWN} faults; a closed port is red in both`
     ),
   ];
   const directory = test.info().outputPath();
-  const servers: AsyncDisposable[] = [];
-  try {
-    const hosted: HostedTarget[] = [];
-    const byCertify = new Map<string, string[]>();
+  const hosted: HostedTarget[] = [];
+  const byCertify: Record<string, string[]> = {};
+  await starting(small, async (start) => {
     for (const [index, fault] of drawn.entries()) {
-      const server = await startServer(small.database, small.provisioned, fault.server);
-      servers.push(server);
+      const server = await start(fault.server);
       const file = join(directory, `target-${index}.json`);
       const { fault: _, ingest: __, ...said } = server.target();
       await writeFile(file, JSON.stringify(said));
       const own = tripped(fault);
-      hosted.push({
-        name: fault.name,
-        file,
-        grep: `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`,
-      });
+      const grep = `${own.map((id) => `@${id}( |$)`).join('|')}|every exchange of the run`;
+      hosted.push({ name: fault.name, file, grep });
       const options = { checks: SPECS, only: own, seed: SEED, pollingScale: 0.1 };
       const report = await certify(await loadTarget(file), options);
       const broken = report.requirements.filter(({ status }) => status === 'fail' || status === 'warn');
-      byCertify.set(fault.name, broken.map(({ id }) => id).sort());
+      byCertify[fault.name] = broken.map(({ id }) => id).sort();
     }
     const closed = join(directory, 'closed.json');
     await writeFile(closed, JSON.stringify(UNREACHABLE));
     hosted.push({ name: 'closed port', file: closed, grep: `@${UNREACHED}( |$)` });
 
     const found = await underPlaywright(hosted);
-    const byPlaywright = new Map(
-      drawn.map((fault) => {
-        const own: readonly string[] = tripped(fault);
-        return [fault.name, [...found.get(fault.name)!.ids].filter((id) => own.includes(id)).sort()];
-      }),
-    );
-    expect(Object.fromEntries(byPlaywright)).toEqual(Object.fromEntries(byCertify));
+    const foundOf = (fault: Fault): string[] =>
+      tripped(fault)
+        .filter((id) => found.get(fault.name)!.ids.has(id))
+        .sort();
+    expect(Object.fromEntries(drawn.map((fault) => [fault.name, foundOf(fault)]))).toEqual(byCertify);
     expect(found.get('closed port')!.red).toBeGreaterThan(0);
     expect((await certify(await loadTarget(closed), { only: [UNREACHED] })).verdict).toBe('incomplete');
-  } finally {
-    for (const server of servers) await server[Symbol.asyncDispose]();
-  }
+  });
 });

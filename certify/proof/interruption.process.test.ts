@@ -15,7 +15,6 @@ import { test } from '../../reference-server/testing.ts';
 test.describe.configure({ mode: 'parallel' });
 
 interface Hardship {
-  readonly name: string;
   readonly args: (directory: string) => readonly string[];
   /** Sends a signal this long after the first output. */
   readonly signal?: { readonly name: NodeJS.Signals; readonly afterMs: number };
@@ -31,30 +30,27 @@ const args = (directory: string): readonly string[] => ['--report-dir', director
 // Interrupted before the first request, a run writes no report.
 const interrupted = { args, words: /interrupted/, verdicts: ['incomplete', NONE] };
 
-const HARDSHIPS: readonly Hardship[] = [
-  ...[0, 0.5, 1, 2, 4].map((seconds) => ({
-    ...interrupted,
-    name: `Ctrl-C ${seconds} s after the first word, with its own server`,
-    signal: { name: 'SIGINT', afterMs: seconds * 1000 } as const,
-    status: 130,
-  })),
-  { ...interrupted, name: 'SIGTERM', signal: { name: 'SIGTERM', afterMs: 4000 }, status: 143 },
-  {
-    name: 'a deadline of 2 s',
+const HARDSHIPS: Readonly<Record<string, Hardship>> = {
+  ...Object.fromEntries(
+    [0, 0.5, 1, 2, 4].map((seconds) => [
+      `Ctrl-C ${seconds} s after the first word, with its own server`,
+      { ...interrupted, signal: { name: 'SIGINT', afterMs: seconds * 1000 }, status: 130 } as const,
+    ]),
+  ),
+  SIGTERM: { ...interrupted, signal: { name: 'SIGTERM', afterMs: 4000 }, status: 143 },
+  'a deadline of 2 s': {
     args: (directory) => [...args(directory), '--deadline', '2'],
     status: 3,
     words: /ended by --deadline 2 after \d+ of \d+ checks/,
     verdicts: ['incomplete'],
   },
-  {
-    name: 'a report folder that is a file',
+  'a report folder that is a file': {
     args: () => args('package.json'),
     status: 2,
     words: /^certify: files can't be written to .*name another directory with --report-dir$/m,
     verdicts: [NONE],
   },
-  {
-    name: 'no room for the report on the disk',
+  'no room for the report on the disk': {
     args: (directory) => ['--target', join(directory, 'target.json'), ...args(directory)],
     fileOctets: 8192,
     // Nothing was tested; a conformant run whose report cannot be written exits with 4.
@@ -62,10 +58,10 @@ const HARDSHIPS: readonly Hardship[] = [
     words: /report\.json.* could not be written: EFBIG/,
     verdicts: [NONE],
   },
-];
+};
 
-for (const hardship of HARDSHIPS)
-  test(hardship.name, byTurns(hardship.name), async () => {
+for (const [name, hardship] of Object.entries(HARDSHIPS))
+  test(name, byTurns(name), async () => {
     const directory = test.info().outputPath();
     await writeFile(join(directory, 'target.json'), JSON.stringify(UNREACHABLE));
     const { status, output, leftOver } = await run(hardship, directory);

@@ -10,7 +10,7 @@ import {
   neverEnding,
 } from '../../reference-server/non-implementations/servers.ts';
 import type { Address } from '../../reference-server/non-implementations/tools.ts';
-import { certifyServer, resultOf, type Mode } from './faults.ts';
+import { certifyServer, saidOf, type Mode } from './faults.ts';
 import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
@@ -38,20 +38,13 @@ function neverGreen(report: Report): void {
 const credentials = { clientId: 'primary-client', clientSecret: 'a secret of nobody' };
 
 /** Requirements whose checks read everything that a server returns. */
-const READING = selectIds([
-  ...['2.1', '2.2', '2.3', '2.4', '4.2-success', '4.2-r5-exactly-once'],
-  ...['7.1-invalid_request-missing', '7.2'],
-]);
+const READING = '2.1 2.2 2.3 2.4 4.2-success 4.2-r5-exactly-once 7.1-invalid_request-missing 7.2';
 
 async function read({ origin }: Address): Promise<Report> {
   const target = await resolveTarget({ baseUrl: origin, authUrl: origin, clients: { primary: credentials } });
   return certify(target, {
-    seed: 1,
-    runs: 1,
-    timeoutMs: 1_000,
-    maxRequests: 800,
-    only: READING,
-    clock: fakeClock(Date.now),
+    ...{ seed: 1, runs: 1, timeoutMs: 1_000, maxRequests: 800, clock: fakeClock(Date.now) },
+    only: selectIds(READING.split(' ')),
   });
 }
 
@@ -67,7 +60,7 @@ for (const { name, start } of NON_IMPLEMENTATIONS)
     neverGreen(report);
     expect(server.leaked?.() ?? []).toEqual([]);
     expect(JSON.stringify(report)).not.toMatch(OF_UNDICI);
-    if (name === MANY_ITEMS) expect(resultOf(report, '2.4-items').status).toBe('fail');
+    if (name === MANY_ITEMS) expect(saidOf(report, '2.4-items')).toMatch(/^fail/);
     // html.process.test.ts shows in a browser that hostile text is not executed.
     const { badge: _, ...texts } = renderingsOf(resultsOf(report));
     for (const text of Object.values(texts)) expect(CONTROL.exec(text)).toBeNull();
@@ -87,7 +80,7 @@ for (const [row, mode] of (['full', 'bare'] as const).entries()) {
     // Endless within the window, or beyond it. The timeout allows for large pages on a busy machine.
     const report = await certified(small, neverEnding(mode === 'full' ? 1n : 0n), mode, 10_000);
     neverGreen(report);
-    expect(resultOf(report, '4.2-r5-exactly-once').status).toBe('fail');
+    expect(saidOf(report, '4.2-r5-exactly-once')).toMatch(/^fail/);
   });
 
   for (const how of ['resets', 'hangs', '503', '429'] as const)
