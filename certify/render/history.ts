@@ -57,7 +57,7 @@ export function historyHtml(runs: readonly Baseline[], name: string): string {
     body: markup`<header><p class="overline">Screenings Retrieval Service · history</p><h1>${name}</h1></header>
 <main>${table({
       title: `The last ${several(runs.length, 'run')}`,
-      about: `Without ${several(ids.length - shown.length, 'requirement')} that passed in every one of these runs that tested it. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit; new: changed since the run before.`,
+      about: `Requirements that only passed are left out: ${ids.length - shown.length}. ✓ pass, ✗ fail, ! warn, ○ untested, ? error of the kit, · not selected; new: changed since the run before.`,
       head: ['Requirement', ...runs.map(({ startedAt }) => day(startedAt))],
       rows: [
         ['verdict', ...verdicts],

@@ -13,7 +13,7 @@ import {
   STATUSES,
   untestedByReason,
   VERDICT,
-  number,
+  several,
   pastable,
 } from './results.ts';
 import type { Cause, Entry, Results, Table, EvidenceLine, Item } from './results.ts';
@@ -203,7 +203,7 @@ ${blocks
   .map(
     (lines, index) =>
       markup`${blocks.length > 1 && markup`<h5>Failure ${index + 1} of ${blocks.length}</h5>`}${lines.length > 0 && markup`<dl class="evidence">${lines.map(evidenceRow)}</dl>`}`,
-  )}${left > 0 && markup`<p class="muted">${number(left)} more failures are in ${files.data}.</p>`}</div>
+  )}${left > 0 && markup`<p class="muted">${several(left, 'failure')} more in ${files.data}.</p>`}</div>
 </details>
 `;
 }
@@ -226,6 +226,6 @@ ${items(results)}
 ${tables.filter(({ place }) => place !== 'first').map(table)}
 ${again(results)}
 </main>
-<footer><p>The same facts as data: ${files.data}. An untested requirement never counts as passed, and a warning never changes the verdict.</p></footer>`,
+<footer><p>The same facts as data: ${files.data}. An untested ${noun} never counts as passed, and a warning never changes the verdict.</p></footer>`,
   });
 }

@@ -31,7 +31,7 @@ export function resultsOf(report: Report): Results {
     remarks: [
       // The summary of an incomplete run ends with it.
       ...(basis === undefined || summary.includes(basis) ? [] : [['basis', basis] as const]),
-      ...(selection ? [['selection', selectionText(report)!] as const] : []),
+      ...(selection ? [['selection', limitedTo(selectionWords(selection))] as const] : []),
     ],
     reach: selection
       ? `${selected(report).length} of ${report.requirements.length} requirements selected`
@@ -139,10 +139,6 @@ export function classesText({ classes, declared = [] }: Pick<Report, 'classes' |
     '; ',
   );
 }
-
-/** What `--only` selected. */
-export const selectionText = ({ selection }: Report): string | undefined =>
-  selection && limitedTo(selectionWords(selection));
 
 /** Changes since the baseline and states of known failures, one line each. */
 export function changesText({ changes, knownFailures = [] }: Report): readonly Entry[] {

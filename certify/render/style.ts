@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Status } from '../report/report.ts';
 import { Markup, markup, oneLine } from './markup.ts';
+import { STATUSES } from './results.ts';
 
 /** Light and dark. Text colours have a contrast of at least 4.5:1 on page, surface and code (WCAG 2.2, 1.4.3). */
 export const COLOURS = {
@@ -28,10 +29,10 @@ const variables = (scheme: 0 | 1): string =>
     .map(([name, colours]) => `--${name}:${colours[scheme]};`)
     .join('');
 
-/** The palette as custom properties `--page`, `--text`, `--pass` …; plots use `--series1` onwards. */
+/** Custom properties `--page`, `--text`, `--pass` …; plots use `--series1` onwards. A status is also a class. */
 const PALETTE = `:root{color-scheme:light dark;${variables(0)}}
 @media screen and (prefers-color-scheme:dark){:root{${variables(1)}}}
-`;
+${STATUSES.map((status) => `.${status}{color:var(--${status})}\n`).join('')}`;
 
 /** The text of a file next to this one; pages contain it, because they are self-contained. */
 export const textOf = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');

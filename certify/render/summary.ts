@@ -7,6 +7,7 @@ import {
   factsOf,
   number,
   ofStatus,
+  several,
   SHOWN,
   untestedByReason,
   VERDICT,
@@ -70,7 +71,7 @@ function brokenSection(results: Results, title: string, items: readonly Item[]):
   return [
     `## ${title}`,
     ...items.slice(0, MOST_FAILURES).map((item) => broken(results, item)),
-    ...(left > 0 ? [`${left} more ${results.noun}s are listed in ${results.files.html}.`] : []),
+    ...(left > 0 ? [`${several(left, results.noun)} more in ${results.files.html}.`] : []),
   ];
 }
 
