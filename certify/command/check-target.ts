@@ -76,28 +76,23 @@ async function firstPages(kit: Kit, tenantId: string) {
 /** Contradictions between the target file and the answers, each with possible causes. */
 function contradictions(target: Target, iss: unknown, pages: readonly Exchange[], hasEnd: boolean): string[] {
   const { baseUrl, authUrl, issuer, trustedOrigins, dataset = [], secondDataset = [] } = target;
-  const said: string[] = [];
-  if (typeof iss === 'string' && !sameBase(iss, issuer ?? authUrl))
-    said.push(
-      `iss of the token is ${iss}, not ${issuer ? 'issuer' : 'authUrl'}: one of them is wrong, or name it as issuer`,
-    );
   const next = pages.map((page) => pageOf(page).nextUrl).find((url) => url !== undefined);
-  if (next && !next.startsWith(`${baseUrl}/v1/`) && !trustedOrigins.includes(new URL(next).origin))
-    said.push(
-      `next is ${next.split('?')[0]}, not under baseUrl: a proxy that does not pass Host and path on, or another baseUrl`,
-    );
+  const isTrusted =
+    !next || next.startsWith(`${baseUrl}/v1/`) || trustedOrigins.includes(new URL(next).origin);
   const { held, came } = countsOf(target, pages, hasEnd);
-  if (held !== came)
-    said.push(
-      `the pages hold ${came} screenings, the dataset ${held}: export it again from the tenant, or check what the ingest dropped`,
-    );
   const ids = new Set(dataset.map(({ id }) => id));
   const shared = secondDataset.filter(({ id }) => ids.has(id)).length;
-  if (shared > 0)
-    said.push(
+  return [
+    typeof iss === 'string' &&
+      !sameBase(iss, issuer ?? authUrl) &&
+      `iss of the token is ${iss}, not ${issuer ? 'issuer' : 'authUrl'}: one of them is wrong, or name it as issuer`,
+    !isTrusted &&
+      `next is ${next.split('?')[0]}, not under baseUrl: a proxy that does not pass Host and path on, or another baseUrl`,
+    held !== came &&
+      `the pages hold ${came} screenings, the dataset ${held}: export it again from the tenant, or check what the ingest dropped`,
+    shared > 0 &&
       `${shared} ids occur in both dataset and secondDataset: if id is a primary key, the second ingest drops or replaces them`,
-    );
-  return said;
+  ].filter((text) => text !== false);
 }
 
 /** The numbers of screenings in dataset and pages, as far as the pages go. */

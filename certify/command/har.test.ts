@@ -9,7 +9,8 @@ import type { ServerOptions } from '../../reference-server/run/start.ts';
 import { test, type World } from '../../reference-server/testing.ts';
 import { GROUPS } from '../../reference-server/variants/all.ts';
 import { combined } from '../../reference-server/variants/variant.ts';
-import { judgeRecording, targetOfRecording, entryOf, harText, readHar, type Recording } from './har.ts';
+import { beginOf, entryOf, harText, judgeRecording, readHar, targetOfRecording } from './har.ts';
+import type { Recording } from './har.ts';
 import { certifyServer, failedOf, saidOf } from '../proof/faults.ts';
 import type { Report } from '../report/report.ts';
 
@@ -164,6 +165,15 @@ test('a recorded 429 without rate_limited is judged as live: not after five reje
   const rejected = Array.from({ length: 5 }, () => [401, UNAUTHENTICATED, 'b'] as const);
   expect(await failedOfAnswers([200, PAGE], ...rejected, [429, MANY])).toBe('');
   expect(await failedOfAnswers([200, PAGE], [429, MANY])).toMatch(/7\.2-rate_limited: .*got 429/);
+});
+
+test('a recording may be long, and have entries without a URL', async () => {
+  expect(beginOf(Array.from({ length: 200_000 }, (_, startedAtMs) => ({ startedAtMs })))).toBe(0);
+  const { request, ...rest } = entry('2026-03-01T08:30:00Z', 200, PAGE);
+  const { exchanges } = await reread(
+    ['', request.url].map((url) => ({ ...rest, request: { ...request, url } })),
+  );
+  expect(exchanges).toHaveLength(1);
 });
 
 test('rejects a file that is not HAR with one line', async () => {

@@ -122,7 +122,8 @@ export async function readHar(
   path: string,
   addresses: { readonly baseUrl?: string; readonly authUrl?: string } = {},
 ): Promise<Recording> {
-  const { entries } = (await readJson(path, '--from-har', 'HAR file', harSchema)).log;
+  const { log } = await readJson(path, '--from-har', 'HAR file', harSchema);
+  const entries = log.entries.filter(({ request }) => URL.canParse(request.url));
   const prefixOf = (form: RegExp): string | undefined => {
     const found = entries
       .map(({ request }) => new URL(request.url))
@@ -260,6 +261,10 @@ export const targetOfRecording = ({ baseUrl, authUrl }: Recording): Target => ({
   headers: {},
 });
 
+/** In milliseconds; a recording may hold more exchanges than a call may have arguments. */
+export const beginOf = (exchanges: readonly Pick<Exchange, 'startedAtMs'>[]): number =>
+  exchanges.reduce((first, { startedAtMs }) => Math.min(first, startedAtMs), Date.now());
+
 /** Sends nothing: only the observers judge. What no exchange of the recording shows is untested. */
 export async function judgeRecording(
   { exchanges }: Recording,
@@ -286,9 +291,8 @@ export async function judgeRecording(
     reason: 'recorded traffic does not show it; certify the target itself',
     isSupplement: false,
   });
-  const first = Math.min(...exchanges.map(({ startedAtMs }) => startedAtMs), Date.now());
   return buildReport(kit, {
-    startedAt: new Date(first),
+    startedAt: new Date(beginOf(exchanges)),
     durationMs: performance.now() - began,
     planned: 1,
     selection: options.only,

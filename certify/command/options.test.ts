@@ -20,6 +20,8 @@ const MISTAKES: Readonly<Record<string, RegExp>> = {
   '--timeout soon': /--timeout/,
   '--deadline 0': /--deadline.*more than 0/,
   '--seed -1': /--seed/,
+  // An unset shell variable.
+  '--history ': /--history <dir>.* it is empty/,
   '--from-har a.har --max-requests 5':
     /'--from-har <file>' cannot be used with option '--max-requests <number>'/,
   '--from-har a.har --watch': /cannot be used with option '--watch \[dir\]'/,

@@ -90,7 +90,12 @@ const FLAGS: readonly Flag[] = [
     '--fail-on <what>',
     'exit with 1 only for failures that are not in the baseline or the known failures',
   ).choices(['new']),
-  new Flag('--history <dir>', 'keep reports there, draw the latest ones, compare with the previous one'),
+  new Flag(
+    '--history <dir>',
+    'keep reports there, draw the latest ones, compare with the previous one',
+    '',
+    notEmpty,
+  ),
   new Flag(
     '--watch [dir]',
     'run again on key r, or when the target file or files in a directory change; failed checks first',

@@ -1,6 +1,7 @@
 /** All renderings agree, and hostile text from a target stays text. */
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { expect } from '@playwright/test';
 import { SaxesParser } from 'saxes';
 import { pictureOfWalk } from '../../engine/checks/walk-picture.ts';
@@ -25,7 +26,7 @@ import {
 import { COLOURS } from './style.ts';
 import { terminal } from './terminal.ts';
 import { prepareDirectory } from '../../engine/files.ts';
-import { writeReport } from './write.ts';
+import { end, writeReport } from './write.ts';
 import { test } from '../../reference-server/testing.ts';
 
 interface Element {
@@ -293,6 +294,19 @@ test('writes the other files if one rendering fails', async () => {
   await mkdir(join(directory, 'report.html'));
   await expect(writeReport(sampleReport(), directory)).rejects.toThrow('report.html could not be written');
   expect((await readdir(directory)).sort()).toEqual([...FILES].sort());
+});
+
+test('a run whose report cannot be written never exits with 0', async () => {
+  for (const [report, usual] of [
+    [conformantReport(), undefined],
+    [sampleReport({}), 0],
+  ] as const)
+    expect(
+      await end(resultsOf(report), {
+        ...{ name: 'certify', reportDir: '.', usual, output: new PassThrough() as never },
+        write: () => Promise.reject(new Error('no space')),
+      }),
+    ).toBe(4);
 });
 
 function contrast(one: string, other: string): number {

@@ -85,5 +85,5 @@ export async function end(results: Results, ending: Ending): Promise<number> {
   if (unwritten) console.error(`${name}: ${unwritten.message}`);
   if (usual === EXIT['non-conformant']) return usual;
   const hasErrors = results.items.some(({ status }) => status === 'error');
-  return hasErrors || (unwritten && results.verdict === 'conformant') ? EXIT.kit : usual;
+  return hasErrors || (unwritten && usual === EXIT.conformant) ? EXIT.kit : usual;
 }
