@@ -167,7 +167,7 @@ test('a recorded 429 without rate_limited is judged as live: not after five reje
   expect(await failedOfAnswers([200, PAGE], [429, MANY])).toMatch(/7\.2-rate_limited: .*got 429/);
 });
 
-test('a recording may be long, and have entries without a URL', async () => {
+test('reads a long recording, and one with an entry without a URL', async () => {
   expect(beginOf(Array.from({ length: 200_000 }, (_, startedAtMs) => ({ startedAtMs })))).toBe(0);
   const { request, ...rest } = entry('2026-03-01T08:30:00Z', 200, PAGE);
   const { exchanges } = await reread(

@@ -55,6 +55,8 @@ test('selects the requirements of a section, and returns the command that replay
     env,
   )!;
   expect(args.only).toEqual(['5-missing', '9-prefix']);
+  const recorded = replayCommand(parseOptions(['--from-har', 'a.har'], env)!, 7);
+  expect(recorded).toBe('npm run certify -- --from-har a.har --seed 7');
   expect(replayCommand(args, 7)).toBe(
     "npm run certify -- --target 'my target.json' --only 5-missing,9 --wait-for-expiry --timeout 2.5 --deadline 90 --seed 7",
   );

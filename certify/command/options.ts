@@ -102,7 +102,7 @@ const FLAGS: readonly Flag[] = [
     's',
   ),
   new Flag('--har <file>', 'write every request and answer there, redacted (HAR)', 's'),
-  new Flag('--from-har <file>', 'judge recorded traffic; nothing is sent'),
+  new Flag('--from-har <file>', 'judge recorded traffic; nothing is sent', 'r'),
   new Flag('--wait-for-expiry', 'wait 66 minutes until a token of this run has expired, and send it', 'rs'),
   new Flag('--sign <key>', `write certificate.jws, signed with this private JWK (${commandLine('keys')})`),
   new Flag('--list', 'print every requirement, or those of --only, and end', 'm'),

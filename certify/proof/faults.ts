@@ -90,13 +90,8 @@ const screeningsOf = memoizeLatest(readDataset, 10);
 
 /** Sections whose requirements often fail together. */
 const NEIGHBOURS: readonly (readonly string[])[] = [
-  ['1'],
   ['2.1', '2.2', '4.1'],
   ['2.3', '2.4', '4.2', '9'],
-  ['5'],
-  ['6'],
-  ['7.1'],
-  ['7.2'],
 ];
 
 /** Requirements that need whole traversals; left out for faults that appear in single pages. */
@@ -105,9 +100,12 @@ export const needsWalks = (id: string): boolean =>
 
 export function selectionOf(fault: Fault): RequirementId[] {
   const own = tripped(fault);
-  const near = NEIGHBOURS.filter((sections) => own.some((id) => sections.includes(requirement(id).section)));
+  const near = own.flatMap((id) => {
+    const { section } = requirement(id);
+    return NEIGHBOURS.find((sections) => sections.includes(section)) ?? [section];
+  });
   const walked = fault.needsNeighbours || own.some(needsWalks);
-  return [...new Set([...own, ...selectIds(near.flat()).filter((id) => walked || !needsWalks(id))])];
+  return [...new Set([...own, ...selectIds(near).filter((id) => walked || !needsWalks(id))])];
 }
 
 /** @param untilProved ends a run limited to the fault's own requirements once each has failed with the expected words */

@@ -105,28 +105,16 @@ const isProvedElsewhere = (site: Site): boolean =>
 /** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;
 
-/** Positions by frame: Playwright reads a source map for each of up to 200 frames of a stack. */
-const positions = new Map<string, string>();
-
 /** The position of the caller's caller; helpers named `fail` are skipped. */
 function callerOf(): string {
-  const { prepareStackTrace: mapped, stackTraceLimit } = Error;
+  const { stackTraceLimit } = Error;
+  // Playwright reads a source map for each frame.
   Error.stackTraceLimit = 6;
-  Error.prepareStackTrace = (error, [, , ...frames]) => {
-    const frame = frames.find((one) => !String(one).startsWith('fail '))!;
-    const key = String(frame);
-    if (!positions.has(key)) {
-      const [, path = '', line = ''] =
-        /\(?(?:file:\/\/)?([^\s()]+):(\d+):\d+\)?$/.exec(mapped!(error, [frame])) ?? [];
-      positions.set(key, `${relative('', path)}:${line}`);
-    }
-    return positions.get(key);
-  };
-  try {
-    return new Error().stack!;
-  } finally {
-    Object.assign(Error, { prepareStackTrace: mapped, stackTraceLimit });
-  }
+  const [, , , ...frames] = new Error().stack!.split('\n');
+  Error.stackTraceLimit = stackTraceLimit;
+  const frame = frames.find((one) => !one.includes(' at fail '))!;
+  const [, path = '', line = ''] = /\(?(?:file:\/\/)?([^\s()]+):(\d+):\d+\)?$/.exec(frame) ?? [];
+  return `${relative('', path)}:${line}`;
 }
 
 function instrument(): Judges & Disposable {

@@ -39,7 +39,7 @@ test('a baseline comparison reports exactly the one regression', () => {
   expect(exitOnNew(loud)).toBe(1);
 });
 
-test('what an earlier run was not limited to is unknown, and not newly passing', () => {
+test('a baseline that --only limited says nothing of what it excluded', () => {
   const limited = { ...first, selection: ['2.1-scope'] };
   expect(changesSince(limited, third)).toMatchObject({
     newlyFailing: ['4.2-window'],
