@@ -197,9 +197,8 @@ function conclusionOf(
       verdict: 'non-conformant',
       summary: `${several(failed, 'MUST requirement')}${of} ${failed === 1 ? 'is' : 'are'} broken.`,
     };
-  const verdict = 'incomplete';
-  if (count('error') > 0)
-    return { verdict, summary: 'The kit itself failed: see the requirements with status error.' };
+  const incomplete = (summary: string) => ({ verdict: 'incomplete', summary }) as const;
+  if (count('error') > 0) return incomplete('The kit itself failed: see the requirements with status error.');
   const unusable = outcomes.find(
     ({ error, ids }) => error instanceof SupplyUnusable && ids.some((id) => selection?.includes(id) ?? true),
   );
@@ -210,7 +209,7 @@ function conclusionOf(
     const nothing = selected.every(({ status }) => status === 'untested');
     const found = nothing ? 'Nothing could be tested' : 'Nothing failed, but not everything could be tested';
     const why = basis ?? supplied ?? open?.reason ?? 'see the untested requirements';
-    return { verdict, summary: `${found}: ${why}.` };
+    return incomplete(`${found}: ${why}.`);
   }
   const warns = selected.filter(({ status, level }) => status === 'warn' && level === 'SHOULD').length;
   const warned =
