@@ -14,7 +14,7 @@ import { pairwise, seedFor } from '../engine/run/state/covering-array.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { ClientName } from '../engine/target/target.ts';
-import { refusedAs, refusedGrant, sayToken } from '../engine/checks/token.ts';
+import { refusedAs, refusedGrant, sayToken, scopesOf } from '../engine/checks/token.ts';
 import { unlessUntested } from '../engine/errors.ts';
 import { readable } from '../engine/run/rules/raw-request.ts';
 import {
@@ -383,7 +383,7 @@ test(
 const subsetOrRefused: Judge = (exchange) => {
   if (exchange.status !== 200) return refusedAs(400, 'invalid_scope')(exchange);
   const scope = member(exchange.json, 'scope');
-  return scope === OFFERED_SCOPE
+  return scopesOf(scope).join(' ') === OFFERED_SCOPE
     ? undefined
     : differs(`scope: "${OFFERED_SCOPE}" alone, or 400 invalid_scope`, `200 with scope: ${excerpt(scope)}`);
 };

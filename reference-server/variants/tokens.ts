@@ -123,6 +123,8 @@ export const tokens: Groups = {
       id_token: null,
       refresh_token: '',
     })),
+    // It cuts the other scopes out of the requested text.
+    'a space after the granted scope': tokenMembers(({ scope }) => ({ scope: `${String(scope)} ` })),
     'sub is an internal key of the client': tokenClaims(({ sub }) => ({ sub: `0oa-${String(sub)}` })),
   },
 };
