@@ -119,5 +119,6 @@ export const health: Groups = {
   // Its limiter names a date in Retry-After.
   'with a rate limit': { 'a Date that is ten minutes late, with dates in Retry-After': dated(-600_000) },
   'with a cache': { 'a cache of two seconds by URL and token, without Age': cache(false) },
+  'on two replicas': { 'a cache of two seconds by URL and token, in front of both': cache(false) },
   'with a cache that says Age': { 'a cache of two seconds by URL and token, with Age': cache(true) },
 };

@@ -72,10 +72,13 @@ export async function servedDataset(
   if (ordered.length === 0) return { oracle: exact };
   const ends = [ordered.slice(-lookedAt), ...(ordered.length > lookedAt ? [ordered.slice(0, lookedAt)] : [])];
   let waitedMs = 0;
+  let asked = 0n;
   const shown: Exchange[] = [];
   for (const end of ends) {
     const began = clock.now();
-    let exchange = await fetchPage(around(end, pageSize));
+    // Each time another window, because a cache may repeat the answer of one replica.
+    const ask = (): Promise<Exchange | undefined> => fetchPage(around(end, pageSize, asked++));
+    let exchange = await ask();
     let missing = exchange && missingItem(exchange, end);
     // A slow answer that lacks nothing is not late.
     let isLate = missing !== undefined;
@@ -83,7 +86,7 @@ export async function servedDataset(
     let waited = 0;
     for (let complete = isLate ? 0 : 1; exchange && !isEnough(complete) && clock.now() < untilMs;) {
       if (missing) await clock.sleep(POLL_MS);
-      exchange = await fetchPage(around(end, pageSize));
+      exchange = await ask();
       missing = exchange && missingItem(exchange, end);
       isLate ||= missing !== undefined;
       complete = missing ? 0 : complete + 1;
@@ -98,10 +101,10 @@ export async function servedDataset(
   return coarser ? { oracle: coarser.oracle, coarser, ...late } : { oracle: exact, ...late };
 }
 
-/** With a margin of two seconds, for coarser stores. */
-const around = (items: readonly OracleItem[], pageSize: number): PageQuery => ({
+/** With a margin of two seconds, for coarser stores, and more at the end. */
+const around = (items: readonly OracleItem[], pageSize: number, moreSeconds = 0n): PageQuery => ({
   from: formatInstant(shift(items[0]!.at, -2n, 0)),
-  to: formatInstant(shift(items.at(-1)!.at, 2n, 0)),
+  to: formatInstant(shift(items.at(-1)!.at, 2n + moreSeconds, 0)),
   pageSize,
 });
 
