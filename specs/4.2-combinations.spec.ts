@@ -5,8 +5,7 @@ import { queryValue, tenantOfPath, type PageQuery } from '../engine/client/page.
 import { combinedClientOf, type Baseline } from '../engine/run/combinations/factors.ts';
 import { inEveryCombination, levelOf, MOMENTS, titleIn } from '../engine/run/rules/in-combinations.ts';
 import type { CombinedRequest, RuleScope } from '../engine/run/rules/in-combinations.ts';
-import type { Kit } from '../engine/run/kit.ts';
-import type { PageOptions } from '../engine/run/page-requests.ts';
+import type { Kit, PageOptions } from '../engine/run/kit.ts';
 import { checkDefaultPageSize } from '../engine/run/walk/standard-walks.ts';
 import { walkOn } from '../engine/run/walk/walk.ts';
 

@@ -98,9 +98,8 @@ class Judges {
 /** Judges requests that were not made for its requirement alone. */
 const isWide = (site: Site): boolean => / observer |properties\/|in-combinations/.test(site);
 
-/** Laws have their own faults, and page-requests.ts the judge of valid requests for all requirements. */
-const isProvedElsewhere = (site: Site): boolean =>
-  /properties\/|engine\/run\/(kit|page-requests)\.ts/.test(site);
+/** Laws have their own faults, and kit.ts the judge of valid requests for all requirements. */
+const isProvedElsewhere = (site: Site): boolean => /properties\/|engine\/run\/kit\.ts/.test(site);
 
 /** Judges that share a line are distinguished by the cause of their findings. */
 const SHARED = /everywhere|7\.2-outage/;

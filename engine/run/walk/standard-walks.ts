@@ -11,13 +11,12 @@ import {
 } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { differs, type Mismatch } from '../../checks/mismatch.ts';
-import type { Kit } from '../kit.ts';
+import type { Kit, PageOptions } from '../kit.ts';
 import { mapConcurrently } from '../../client/concurrency.ts';
 import { sampleDataOf, windowOf, type SampleData } from './survey.ts';
 import { checkWalk, type Walk } from './walk.ts';
 import { PreconditionFailed, Untested } from '../../errors.ts';
 import type { Exchange } from '../../client/exchange.ts';
-import type { PageOptions } from '../page-requests.ts';
 
 /** Every size up to here is walked, to find faults at a single page size. */
 const SMALL_SIZES = 18;
