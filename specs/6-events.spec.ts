@@ -2,10 +2,10 @@
 import { about, test } from '../fixtures/test.ts';
 import { eventData, envelopeMismatches } from '../engine/checks/cloud-event.ts';
 import { UNLESS, differs, type Mismatch } from '../engine/checks/mismatch.ts';
+import { differenceOf } from '../engine/checks/page.ts';
 import { isUuid } from '../engine/data/dataset.ts';
 import {
   canonical,
-  differingMembers,
   excerpt,
   integerOf,
   isObject,
@@ -17,16 +17,16 @@ import { pageOf } from '../engine/client/page.ts';
 import {
   compareInstants,
   formatInstant,
+  instant,
   isInside,
   isMovable,
   parseInstant,
-  shift,
 } from '../engine/data/instant.ts';
 import type { Instant, Window } from '../engine/data/instant.ts';
 import { SupplyUnusable, Untested } from '../engine/errors.ts';
 import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { stepDigits } from '../engine/run/walk/survey.ts';
+import { windowOf } from '../engine/run/walk/survey.ts';
 import { walk, type Walk } from '../engine/run/walk/walk.ts';
 
 const WALK_PAGES = 100;
@@ -104,7 +104,7 @@ function spanOf(events: readonly Captured[], window: Window | undefined): Window
   const [from, last] = [times[0], times.at(-1)];
   if (!from || !last) return window;
   const within = window && isInside(from, window) && isInside(last, window);
-  return within ? window : { from, to: shift(last, 1n, stepDigits([{ at: last }])) };
+  return within ? window : { from, to: instant(windowOf([{ at: last }]).to) };
 }
 
 const contentOf = ({ type, data }: Captured): string => canonical([type, data ?? null]);
@@ -298,20 +298,8 @@ test(
   },
 );
 
-/** The screening with `tenantId` in lower case, since UUIDs are case-insensitive. */
-function comparable(screening: Json | undefined): Json | undefined {
-  const tenantId = member(screening, 'tenantId');
-  return isObject(screening) && typeof tenantId === 'string' && isUuid(tenantId)
-    ? { ...screening, tenantId: tenantId.toLowerCase() }
-    : screening;
-}
-
-/** The first member that differs between REST and the event; undefined if they are equal. */
+/** What differs between REST and the event; undefined if they are equal. */
 function firstDifference(item: Json, data: Json): Mismatch | undefined {
-  const [rest, event] = [comparable(item), comparable(data)];
-  if (canonical(rest) === canonical(event)) return undefined;
-  const [name] = differingMembers(rest, event);
-  const say = (object: Json | undefined): string =>
-    name === undefined ? excerpt(object) : `${name}: ${excerpt(member(object, name))}`;
-  return differs(`${say(rest)}, as REST returns it`, say(event));
+  const [rest, event] = differenceOf(item, data) ?? [];
+  return rest === undefined ? undefined : differs(`${rest}, as REST returns it`, event!);
 }

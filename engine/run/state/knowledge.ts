@@ -22,11 +22,11 @@ import {
   valuesIn,
   withoutNulls,
 } from '../../client/json.ts';
-import type { Json, JsonObject } from '../../client/json.ts';
+import type { Json } from '../../client/json.ts';
 import { VALUES_AT_MOST } from '../../client/json-text.ts';
 import { MAX_ANSWER_BYTES } from '../../client/transport.ts';
 import { UNLESS, differs, type Judge, type Mismatch } from '../../checks/mismatch.ts';
-import { isInWindow, sayItem, type OracleOf } from '../../checks/page.ts';
+import { differenceOf, isInWindow, sayItem, withoutCase, type OracleOf } from '../../checks/page.ts';
 import { compareInstants, formatInstant, instant, sameInstant, YEAR_10000 } from '../../data/instant.ts';
 import type { Instant, Window } from '../../data/instant.ts';
 import { memoizeByObject } from '../../data/memoize.ts';
@@ -213,7 +213,10 @@ export class Knowledge {
       // At another instant it is another screening, or breaks 2.3-id-stable.
       if (!before || before.digest === digestOf(json) || !sameInstant(before.at, at)) continue;
       const item = shownItems(before.exchange).find((one) => one.id === id && sameInstant(one.at, at));
-      return { ...firstDifference(id, item?.json ?? null, json), before: before.exchange };
+      const [was, is] = differenceOf(item?.json, json) ?? [];
+      if (is === undefined) continue;
+      const mismatch = differs(`item ${id} with ${was}, as another answer showed it`, is);
+      return { ...mismatch, before: before.exchange };
     }
     return undefined;
   }
@@ -364,24 +367,15 @@ const shownBy = (exchange: Exchange, { at, testTime = '', json }: OrderedItem): 
 const shareOfLargest = ({ text, json }: Exchange): number =>
   Math.max(Buffer.byteLength(text) / MAX_ANSWER_BYTES, valuesIn(json) / VALUES_AT_MOST);
 
-/** Equal for equal screenings; ignores the case of a UUID. */
-const digestOf = memoizeByObject(makeDigest);
-
-function makeDigest(json: Json): string {
-  const tenantId = member(json, 'tenantId');
-  const same =
-    typeof tenantId === 'string' ? { ...(json as JsonObject), tenantId: tenantId.toLowerCase() } : json;
-  return createHash('sha256').update(canonical(same)).digest('base64');
-}
+/** Equal for equal screenings. */
+const digestOf = memoizeByObject((json: Json) =>
+  createHash('sha256')
+    .update(canonical(withoutCase(json)))
+    .digest('base64'),
+);
 
 /** The first further member of a dataset line that a screening shows otherwise; a serializer may leave out null. */
 const firstOther = (line: Json, json: Json): string | undefined =>
   differingMembers(withoutNulls(line), withoutNulls(json)).find(
     (name) => !COMPARED_ELSEWHERE.includes(name) && member(line, name) !== undefined,
   );
-
-function firstDifference(id: bigint, before: Json, here: Json): Mismatch {
-  const [name = 'the whole'] = differingMembers(before, here);
-  const say = (json: Json): string => `${name}: ${excerpt(member(json, name))}`;
-  return differs(`item ${id} with ${say(before)}, as another answer showed it`, say(here));
-}

@@ -107,6 +107,17 @@ test('waits for replicas after a testTime was corrected, as after an arrival', (
   expect(knowledge.newAtMs.get(tenantId)).toEqual([0, 2]);
 });
 
+test('names the member that changed, and not a tenantId in another case', () => {
+  const knowledge = new Knowledge();
+  const answerWith = (more: object): Exchange => {
+    const items = [{ id: 1, tenantId, testTime: from, ...more }];
+    return answerTo(pageOf().request, JSON.stringify({ items, links: {} }));
+  };
+  knowledge.remember(answerWith({ result: 'a' }));
+  const changed = knowledge.changedScreening(answerWith({ tenantId: tenantId.toUpperCase(), result: 'b' }));
+  expect(changed?.received).toBe('result: "b"');
+});
+
 for (const [what, hours, corrected] of [
   ['any number of testTimes may be corrected', [12, 13], true],
   ['where ids move to the places of others, ten may be corrected', [1, 0], false],
