@@ -3,7 +3,7 @@ import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
 import { PARAMETERS } from '../../client/page.ts';
 import { percentEncoded } from '../../client/transport.ts';
-import type { Factors } from '../state/covering-array.ts';
+import type { Combination, Factors } from '../state/covering-array.ts';
 
 type Change = (request: RequestOut) => RequestOut;
 
@@ -100,7 +100,7 @@ const withoutFurther: Change = (request) => ({
   ),
 });
 
-export const PROTOCOL = 'protocol';
+const PROTOCOL = 'protocol';
 
 const acceptDialect: Dialect = {
   name: 'Accept',
@@ -170,14 +170,40 @@ export const DIALECTS: readonly Dialect[] = [
   },
 ];
 
-/** Puts a request in the dialect of a combination; factors that it does not name stay usual. */
+/** Factors by name; each level changes a request. */
+type Leveled<Context extends unknown[]> = readonly {
+  readonly name: string;
+  readonly levels: Readonly<Record<string, (request: RequestOut, ...context: Context) => RequestOut>>;
+}[];
+
+/** The request with the levels of a combination; factors that it does not name get their usual level. */
+export const withLevels = <Context extends unknown[]>(
+  factors: Leveled<Context>,
+  combination: Combination,
+  request: RequestOut,
+  ...context: Context
+): RequestOut =>
+  factors.reduce(
+    (changed, { name, levels }) =>
+      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed, ...context),
+    request,
+  );
+
+/** Puts a request in the dialect of a combination. */
 export const toDialect =
-  (combination: Readonly<Record<string, string>>): Change =>
+  (combination: Combination): Change =>
   (request) =>
-    DIALECTS.reduce(
-      (changed, { name, levels }) => (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed),
-      request,
-    );
+    withLevels(DIALECTS, combination, request);
+
+/** The levels of these factors, without those of the protocol if the target offers only one. */
+export async function levelsOn<Context extends unknown[]>(
+  client: Client,
+  factors: Leveled<Context>,
+): Promise<Factors> {
+  const hasProtocols = await client.offersHttp2();
+  const offered = factors.filter(({ name }) => hasProtocols || name !== PROTOCOL);
+  return Object.fromEntries(offered.map(({ name, levels }) => [name, Object.keys(levels)]));
+}
 
 /** RFC 6749, appendix B defines the media type without parameters, so a charset must be ignored. */
 const FORM = 'application/x-www-form-urlencoded';
@@ -187,10 +213,9 @@ const ANY_TYPE = 'Accept: */*, or none without own headers';
 
 /** The factors of a token request; `body` only for requests that may be sent in chunks. */
 export async function tokenFactorsOn(client: Client): Promise<Factors> {
-  const noProtocol = !(await client.offersHttp2());
-  const dialects = DIALECTS.filter(({ name }) => name !== 'query' && !(noProtocol && name === PROTOCOL));
+  const { query: _, ...dialects } = await levelsOn(client, DIALECTS);
   return {
-    ...Object.fromEntries(dialects.map(({ name, levels }) => [name, Object.keys(levels)])),
+    ...dialects,
     // No Accept header is documented for this endpoint; curl accepts any type, and others send none.
     Accept: [...Object.keys(acceptDialect.levels), ANY_TYPE],
     form: ['fields as documented', REVERSED, ENCODED],
@@ -200,7 +225,7 @@ export async function tokenFactorsOn(client: Client): Promise<Factors> {
 
 /** Puts a token request in the dialect of a combination of these factors. */
 export const toTokenDialect =
-  (combination: Readonly<Record<string, string>>): Change =>
+  (combination: Combination): Change =>
   (request) => {
     const { form = [], headers, ...plain } = toDialect(combination)(request);
     const { accept: _, ...others } = headers;
@@ -217,5 +242,5 @@ export const toTokenDialect =
   };
 
 /** The dialect levels of a combination. */
-export const dialectsOf = (combination: Readonly<Record<string, string>>): string[] =>
+export const dialectsOf = (combination: Combination): string[] =>
   DIALECTS.flatMap(({ name }) => combination[name] ?? []);

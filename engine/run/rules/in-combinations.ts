@@ -11,7 +11,7 @@ import { PreconditionFailed, unlessUntested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
 import { FACTORS, withParameter } from '../combinations/factors.ts';
 import type { CombinedClient, Baseline, NarrowWindow } from '../combinations/factors.ts';
-import { dialectsOf, PROTOCOL, toDialect } from '../combinations/dialects.ts';
+import { dialectsOf, levelsOn, toDialect, withLevels } from '../combinations/dialects.ts';
 import { pairwise, avoidExpensiveLevel, seedFor } from '../state/covering-array.ts';
 import type { Factors, Combination } from '../state/covering-array.ts';
 import type { Kit } from '../kit.ts';
@@ -130,15 +130,10 @@ async function applicableFactors(
   kit: Kit,
   { inPlaceOf, without = [], isLate = false }: RuleScope,
 ): Promise<Factors> {
-  const noProtocol = !(await kit.client.offersHttp2());
-  return Object.fromEntries(
-    FACTORS.filter(
-      ({ name }) =>
-        name !== inPlaceOf &&
-        !without.includes(name) &&
-        !(isLate && name === 'moment') &&
-        !(noProtocol && name === PROTOCOL),
-    ).map(({ name, levels }) => [name, Object.keys(levels)]),
+  const others = [inPlaceOf, ...without, ...(isLate ? ['moment'] : [])];
+  return levelsOn(
+    kit.client,
+    FACTORS.filter(({ name }) => !others.includes(name)),
   );
 }
 
@@ -171,19 +166,6 @@ export const levelOf = (
 ): ((request: RequestOut, baseline: Baseline) => RequestOut) =>
   FACTORS.find((combination) => combination.name === name)!.levels[level]!;
 
-/** The request with the levels of a combination; factors that it does not name get their usual level. */
-const withLevels = (
-  factors: typeof FACTORS,
-  combination: Combination,
-  request: RequestOut,
-  baseline: Baseline,
-): RequestOut =>
-  factors.reduce(
-    (changed, { name, levels }) =>
-      (levels[combination[name] ?? ''] ?? Object.values(levels)[0]!)(changed, baseline),
-    request,
-  );
-
 /** The valid request of a combination, without the rule's own change. */
 const plainRequest = (kit: Kit, baseline: Baseline, combination: Combination): RequestOut =>
   withLevels(FACTORS, combination, kit.requestTo(baseline.baseUrl, { kind: 'none' }), baseline);
@@ -194,6 +176,41 @@ const CONCURRENT = 'sent concurrently';
 
 /** The combination itself was not answered 200, so it proves nothing about the rule. */
 const NOT_SERVED = Symbol('not served');
+
+/** The case, by its index, that is tested in a combination. */
+interface Assignment {
+  readonly combination: Combination;
+  readonly index: number;
+}
+
+/** The covering array of a rule, in which its first cases alternate; then each other case in one of the combinations. */
+async function assignmentsOf(
+  kit: Kit,
+  rule: RuleScope,
+  applicable: Factors,
+  caseCount: number,
+): Promise<Assignment[]> {
+  const everywhere = Math.max(1, Math.min(caseCount, rule.everywhere ?? 1));
+  const alike = Math.min(caseCount, rule.alike ?? everywhere);
+  const combinations = await kit.once(`cover of ${rule.name}`, async () => {
+    const names = Array.from({ length: everywhere }, (_, index) => String(index));
+    const factors = { ...(await factorsOf(kit, applicable)), ...(everywhere > 1 ? { case: names } : {}) };
+    const all = pairwise(factors, seedFor(kit.options.seed, rule.name));
+    return avoidExpensiveLevel(all, 'concurrency', EXCLUSIVE, CONCURRENT);
+  });
+  const turns = Array<number>(everywhere).fill(0);
+  const inTurn = combinations.map((combination): Assignment => {
+    const first = Number(combination['case'] ?? 0);
+    const alternating = Math.max(1, Math.ceil((alike - first) / everywhere));
+    return { combination, index: first + everywhere * (turns[first]!++ % alternating) };
+  });
+  const taken = new Set(inTurn.map(({ index }) => index));
+  const others = Array.from({ length: caseCount }, (_, index) => index).filter((index) => !taken.has(index));
+  return [
+    ...inTurn,
+    ...others.map((index) => ({ combination: combinations[index % combinations.length]!, index })),
+  ];
+}
 
 /**
  * Runs `ask` in each combination of a rule, exclusive ones first. Throws PreconditionFailed after all of them if
@@ -207,34 +224,12 @@ export async function inEveryCombination(
   ask: (request: CombinedRequest, index: number) => Promise<void | typeof NOT_SERVED>,
 ): Promise<void> {
   const baseline = await baselineOf(kit, moment);
-  const everywhere = Math.min(caseCount, rule.everywhere ?? 1);
-  const names = Array.from({ length: everywhere }, (_, index) => String(index));
   const applicable = await applicableFactors(kit, rule);
-  const factors = { ...(await factorsOf(kit, applicable)), ...(everywhere > 1 ? { case: names } : {}) };
-  const combinations = await kit.once(`cover of ${rule.name}`, async () =>
-    avoidExpensiveLevel(
-      pairwise(factors, seedFor(kit.options.seed, rule.name)),
-      'concurrency',
-      EXCLUSIVE,
-      CONCURRENT,
-    ),
+  const assignments = (await assignmentsOf(kit, rule, applicable, caseCount)).filter(
+    ({ combination }) => (combination['moment'] ?? moment) === moment,
   );
-  const alike = Math.min(caseCount, rule.alike ?? everywhere);
-  const uses = names.map(() => 0);
-  const inTurn = combinations.map((combination) => {
-    const first = Number(combination['case'] ?? 0);
-    const index = first + everywhere * (uses[first] ?? 0);
-    uses[first] = index + everywhere < alike ? (uses[first] ?? 0) + 1 : 0;
-    return { combination, index };
-  });
-  const taken = new Set(inTurn.map(({ index }) => index));
-  const others = Array.from({ length: caseCount }, (_, index) => index).filter((index) => !taken.has(index));
-  const assignments = [
-    ...inTurn,
-    ...others.map((index) => ({ combination: combinations[index % combinations.length]!, index })),
-  ].filter(({ combination }) => (combination['moment'] ?? moment) === moment);
   const notServed: RequestOut[] = [];
-  const runAssignment = async ({ combination, index }: (typeof assignments)[number]): Promise<void> => {
+  const runAssignment = async ({ combination, index }: Assignment): Promise<void> => {
     const plain = plainRequest(kit, baseline, combination);
     const isServed =
       (await ask({ combination, baseline, plain, toDialect: toDialect(combination) }, index)) !== NOT_SERVED;
