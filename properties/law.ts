@@ -4,7 +4,7 @@ import type { Exchange } from '../engine/client/exchange.ts';
 import { orderedItems, type OrderedItem } from '../engine/client/page.ts';
 import type { Key } from '../engine/data/oracle.ts';
 import { displacedOn, missingFrom } from '../engine/checks/coverage.ts';
-import type { Mismatch } from '../engine/checks/mismatch.ts';
+import type { Judge, Mismatch } from '../engine/checks/mismatch.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { pictureOfWalk } from '../engine/checks/walk-picture.ts';
 import { stillThere } from '../engine/run/state/context.ts';
@@ -23,6 +23,12 @@ export interface Violation {
   readonly firstUrl?: string | undefined;
   /** The client that walked; primary if absent. */
   readonly client?: ClientName | undefined;
+}
+
+/** The violation that one answer shows; undefined if the judge finds none. */
+export function violationIn(exchange: Exchange, judge: Judge): Violation | undefined {
+  const mismatch = judge(exchange);
+  return mismatch && { mismatch, exchange };
 }
 
 export type Holds<Case> = (example: Case) => Promise<Violation | undefined>;

@@ -11,7 +11,7 @@ import type { RequirementId } from '../engine/requirements.ts';
 import { Untested } from '../engine/errors.ts';
 import { isSuspicious, readable } from '../engine/run/rules/raw-request.ts';
 import { replaced } from '../engine/run/rules/wrong-credentials.ts';
-import { assertLaw } from './law.ts';
+import { assertLaw, violationIn } from './law.ts';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-_~%&=+ ';
 const credentials = fc
@@ -157,9 +157,8 @@ for (const { name, id, cases, share, judge, examples } of TOKEN_PARAMETERS) {
           // Credentials of another shape may also be rejected as malformed.
           const isOther =
             mayBeBlocked(value, exchange) || (guesses && !refusedAs(400, 'invalid_request')(exchange));
-          const mismatch = isOther ? undefined : judge(value)(exchange);
           if (guesses) await kit.client.mint(owner);
-          return mismatch && { mismatch, exchange };
+          return isOther ? undefined : violationIn(exchange, judge(value));
         },
         share,
         examples: examples(right),

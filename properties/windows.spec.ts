@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
 import { MAX_PAGE_SIZE, type PageQuery } from '../engine/client/page.ts';
 import { isEmpty } from '../engine/checks/selection.ts';
-import { compareInstants, formatInstant, shift, type Spelling } from '../engine/data/instant.ts';
+import { compareInstants, formatInstant, type Spelling } from '../engine/data/instant.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
-import { stepDigits } from '../engine/run/walk/survey.ts';
+import { windowOf } from '../engine/run/walk/survey.ts';
 import { expectedItems } from '../engine/run/walk/walk.ts';
 import {
   atLeastFor,
@@ -18,7 +18,7 @@ import {
   windowsOf,
   type WindowCase,
 } from './cases.ts';
-import { assertLaw, violationOf, type Violation } from './law.ts';
+import { assertLaw, violationIn, violationOf, type Violation } from './law.ts';
 import { exactly, sameItems, walkIsExact, type Entry } from './paging-laws.ts';
 
 test(
@@ -120,8 +120,7 @@ test(
         })),
       holds: async (query) => {
         const exchange = await kit.page(query, { id: check.id });
-        const mismatch = isEmpty(exchange);
-        return mismatch && { mismatch, exchange };
+        return violationIn(exchange, isEmpty);
       },
       script: (query) => [sayQuery(query)],
     }),
@@ -135,7 +134,7 @@ test(
     assertLaw(kit, check, {
       cases: (await windowsOf(kit)).map(({ around: [first] }) => first),
       holds: async (item) => {
-        const query = oneInstant(item);
+        const query = { ...windowOf([item]), pageSize: MAX_PAGE_SIZE };
         const known = (await expectedItems(kit, query)).filter(
           ({ at }) => compareInstants(at, item.at) === 0,
         );
@@ -150,11 +149,3 @@ test(
       script: ({ id, testTime }) => [`the instant of item ${id}, ${testTime}`],
     }),
 );
-
-function oneInstant({ at }: Entry): PageQuery {
-  return {
-    from: formatInstant(at),
-    to: formatInstant(shift(at, 1n, stepDigits([{ at }]))),
-    pageSize: MAX_PAGE_SIZE,
-  };
-}

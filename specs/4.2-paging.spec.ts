@@ -16,7 +16,7 @@ import { compareInstants, formatInstant, readableText, shift } from '../engine/d
 import type { OracleItem } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { sendQuery } from '../engine/run/rules/raw-request.ts';
-import { sampleDataOf, stepDigits, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
+import { sampleDataOf, windowOf, type SampleData } from '../engine/run/walk/survey.ts';
 import {
   checkDefaultPageSize,
   pagesOfEverySize,
@@ -114,7 +114,7 @@ async function checkFromId(
       .filter((other) => compareInstants(other.at, item.at) > 0)
       .slice(0, 5)
       .at(-1) ?? item;
-  const to = formatInstant(shift(end.at, 1n, stepDigits([end])));
+  const { to } = windowOf([end]);
   const isUsual = fromId >= 0n && fromId <= MAX_ID;
   const refused = refusedWith(kit, 'invalid_request');
   const answeredOrRefused: Judge = (page) =>

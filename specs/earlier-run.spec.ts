@@ -6,12 +6,12 @@ import { otherClaim } from '../engine/run/rules/expired-tokens.ts';
 import { sayRefusal } from '../engine/checks/errors.ts';
 import { differs, type Mismatch } from '../engine/checks/mismatch.ts';
 import { isTrusted } from '../engine/checks/next.ts';
-import { formatInstant, parseInstant, sameInstant, shift } from '../engine/data/instant.ts';
+import { formatInstant, parseInstant, sameInstant } from '../engine/data/instant.ts';
 import type { Exchange } from '../engine/client/exchange.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { LATER_MINT, refusalOf } from '../engine/run/observers/valid-token.ts';
 import { keep, keptByEarlierRun, type Kept } from '../engine/run/state/kept.ts';
-import { sampleDataOf } from '../engine/run/walk/survey.ts';
+import { sampleDataOf, windowOf } from '../engine/run/walk/survey.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -123,8 +123,7 @@ async function otherId(
 ): Promise<'same' | (Mismatch & { exchange: Exchange }) | undefined> {
   const at = parseInstant(testTime);
   if (!at) return undefined;
-  const to = shift(at, 1n, Math.max(6, at.fraction.length));
-  const exchange = await kit.page({ from: formatInstant(at), to: formatInstant(to), pageSize: 10 });
+  const exchange = await kit.page({ ...windowOf([{ at }]), pageSize: 10 });
   const there = orderedItems(exchange).filter((item) => sameInstant(item.at, at));
   if (there.some((item) => String(item.id) === id)) return 'same';
   // The dataset is authoritative: the tenant has been reloaded.

@@ -28,7 +28,8 @@ export async function unauthenticated(
   return !kit.check(id, exchange, judge, label) || exchange.status === UNAUTHENTICATED[0];
 }
 
-async function askOwnPath(kit: Kit, authorization: Authorization, extraQuery = ''): Promise<Exchange> {
+/** The answer to a valid request for primary's own path with this Authorization. */
+export async function askOwnPath(kit: Kit, authorization: Authorization, extraQuery = ''): Promise<Exchange> {
   const request = kit.request(await kit.tenantOf(), SOME_WINDOW, authorization);
   return readable(await kit.send({ ...request, url: `${request.url}${extraQuery}` }));
 }

@@ -209,8 +209,7 @@ async function besideTie(
   { to }: PageQuery,
 ): Promise<readonly OracleItem[] | undefined> {
   const { at } = tie[0]!;
-  const after = formatInstant(shift(at, 1n, stepDigits(tie)));
-  const walked = await surveyWalk(kit, { from: after, to });
+  const walked = await surveyWalk(kit, { from: windowOf(tie).to, to });
   const { items } = await kit.oracle();
   const isBeside = (item: OracleItem): boolean => isMovable(item.at) && !sameInstant(item.at, at);
   const others = items.filter(isBeside);
@@ -292,7 +291,7 @@ function withoutTie(items: readonly OracleItem[], next: OracleItem | undefined):
 }
 
 /** The smallest window that contains the items. */
-export function windowOf(items: readonly OracleItem[]): PageQuery {
+export function windowOf(items: readonly { readonly at: Instant }[]): PageQuery {
   return {
     from: formatInstant(items[0]!.at),
     to: formatInstant(shift(items.at(-1)!.at, 1n, stepDigits(items))),
