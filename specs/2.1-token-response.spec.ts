@@ -6,15 +6,15 @@ import { member } from '../engine/client/json.ts';
 import { readToken, secondsOf } from '../engine/client/token.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { wholeLifetime } from '../engine/checks/token.ts';
+import { claimSeconds } from '../engine/run/observers/valid-token.ts';
 import { mintAll } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
 /** Long enough that `iat`, in whole seconds, distinguishes a new token from a reused one. */
 const REMINT_DELAY_MS = 3_000;
 
-const issuedAtOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'iat'));
-
-const expiryOf = (exchange: Exchange): number => secondsOf(member(readToken(exchange)?.claims, 'exp'));
+const issuedAtOf = (exchange: Exchange): number => claimSeconds(readToken(exchange), 'iat');
+const expiryOf = (exchange: Exchange): number => claimSeconds(readToken(exchange), 'exp');
 
 /** `iat` of a new token advances with the clock, even if the server's clock is wrong. */
 const isNewToken = (early: Exchange, late: Exchange): boolean =>

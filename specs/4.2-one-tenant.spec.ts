@@ -2,9 +2,8 @@
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { canonical, isObject } from '../engine/client/json.ts';
-import { isOrdered, orderedItems, pageOf, type OrderedItem } from '../engine/client/page.ts';
-import { formatInstant, instant, isMovable, sameInstant, shift } from '../engine/data/instant.ts';
-import type { Oracle } from '../engine/data/oracle.ts';
+import { orderedItems, type OrderedItem } from '../engine/client/page.ts';
+import { formatInstant, instant, isMovable, shift } from '../engine/data/instant.ts';
 import { FORBIDDEN, notServed, refused } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
@@ -207,12 +206,6 @@ const naming = (tenantId: string) => ({
   cookie: PARAMETERS.map((name) => `${name}=${tenantId}`).join('; '),
 });
 
-/** Compares the instant as well as the id: two tenants may use the same ids. */
-const holdsItem = (oracle: Oracle, { id, at }: OrderedItem): boolean => {
-  const known = oracle.get(id);
-  return known !== undefined && sameInstant(known.at, at);
-};
-
 /** Checks for screenings of the other tenant's dataset, whatever tenantId they carry. Needs both datasets. */
 async function checkForeignItems(
   kit: Kit,
@@ -227,9 +220,8 @@ async function checkForeignItems(
       '4.2-r3-one-tenant',
       exchange,
       (page) => {
-        const odd = (pageOf(page).items ?? [])
-          .filter(isOrdered)
-          .find((item) => !holdsItem(ours, item) && holdsItem(theirs, item));
+        // Two tenants may use the same ids.
+        const odd = orderedItems(page).find(({ id, at }) => !ours.has(id, at) && theirs.has(id, at));
         return odd
           ? differs(`only screenings of clients.${own}`, `item ${odd.id}, which clients.${other} holds`)
           : undefined;

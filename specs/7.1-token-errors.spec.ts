@@ -49,13 +49,6 @@ const refusedAsBlank = (name: (typeof PARAMETERS)[number]): Judge => {
       : differs(accepted.map((pair) => pair.join(' ')).join(' or '), sayToken(exchange));
 };
 
-/** The same parameters in bodies that are not forms. */
-function otherBodies(form: readonly (readonly [string, string])[]): [type: string, body: string][] {
-  const json = JSON.stringify(Object.fromEntries(form));
-  // Some servers recognize JSON by its first character.
-  return ['application/json', 'application/x-www-form-urlencoded'].map((type) => [type, json]);
-}
-
 const refusedAsNoForm: Judge = (exchange) =>
   exchange.status === 415 ? undefined : refusedAs(400, 'invalid_request')(exchange);
 
@@ -296,12 +289,18 @@ test(
   about('7.1-invalid_request-malformed', { needs: 'token' }),
   async ({ kit }) => {
     const { form, ...request } = kit.client.tokenRequest(kit.client.validForm('primary'));
-    for (const [type, body] of otherBodies(form!)) {
-      const headers = { ...request.headers, 'content-type': type };
-      const exchange = await kit.send({ ...request, headers, body });
-      const isJson = type === 'application/json';
-      if (isJson) kit.ledger.observe('json-token-request', String(exchange.status));
-      const judge = isJson ? refusedAsNoForm : refusedAsJsonForm;
+    const body = JSON.stringify(Object.fromEntries(form!));
+    for (const [type, judge] of [
+      ['application/json', refusedAsNoForm],
+      // Some servers recognize JSON by its first character.
+      ['application/x-www-form-urlencoded', refusedAsJsonForm],
+    ] as const) {
+      const exchange = await kit.send({
+        ...request,
+        headers: { ...request.headers, 'content-type': type },
+        body,
+      });
+      if (judge === refusedAsNoForm) kit.ledger.observe('json-token-request', String(exchange.status));
       kit.check('7.1-invalid_request-malformed', exchange, judge, type);
       if (isHang(exchange)) return;
     }

@@ -18,7 +18,8 @@ const ROUNDING_SECONDS = 5;
 /** The shared cause of all such findings. */
 export const LATER_MINT = 'a later mint ends earlier tokens';
 
-const claimSeconds = (token: Token, name: string): number => secondsOf(member(token.claims, name));
+export const claimSeconds = (token: Token | undefined, name: 'iat' | 'exp'): number =>
+  secondsOf(member(token?.claims, name));
 
 type Clocked = Pick<RunContext, 'client'>;
 

@@ -5,7 +5,7 @@ import { resolveUrl } from '../../client/link-header.ts';
 import { isObject, member } from '../../client/json.ts';
 import { pageUrl, SOME_WINDOW, type PageQuery } from '../../client/page.ts';
 import { formatInstant } from '../../data/instant.ts';
-import { differs } from '../../checks/mismatch.ts';
+import { differs, type Judge } from '../../checks/mismatch.ts';
 import type { Kit } from '../kit.ts';
 import { sayRefusal } from '../../checks/errors.ts';
 import type { Outcome } from '../state/ledger.ts';
@@ -41,14 +41,15 @@ async function reasonOf(look: () => Promise<unknown>): Promise<string | undefine
   }
 }
 
+const issuesToken: Judge = (answer) =>
+  readToken(answer) ? undefined : differs('200 with a token', whyNoToken(answer));
+
 async function tokenPrecondition(kit: Kit): Promise<void> {
   const exchange = await kit.client.mint();
   if (readToken(exchange)) return;
   // Rejected once and then accepted: the credentials are right.
   if (readToken(await kit.client.mint())) {
-    kit.check('4.1-success', exchange, (answer) =>
-      readToken(answer) ? undefined : differs('200', whyNoToken(answer)),
-    );
+    kit.check('4.1-success', exchange, issuesToken);
     return;
   }
   const { url } = exchange.request;
@@ -67,9 +68,7 @@ async function tokenPrecondition(kit: Kit): Promise<void> {
   if (isNoTokenEndpoint(exchange)) {
     throw new Untested(`POST ${url} was answered ${sayRefusal(exchange)}; check authUrl`);
   }
-  kit.check('4.1-success', exchange, (answer) =>
-    readToken(answer) ? undefined : differs('200 with a token', whyNoToken(answer)),
-  );
+  kit.check('4.1-success', exchange, issuesToken);
   throw new Untested(`no token for clients.primary: ${why} to POST ${url}`);
 }
 

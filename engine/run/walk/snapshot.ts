@@ -125,7 +125,11 @@ export async function repeatMismatch(
   // An answer other than 200 is reported by the request itself.
   if (second.status !== 200) return undefined;
   const { oracleOf } = kit.knowledge;
-  const mismatch = prefixMismatch(first, second, oracleOf) ?? emptinessMismatch(first, second);
+  const was = countOf(first);
+  const mismatch =
+    was > 0 && endsEmpty(second)
+      ? { ...differs(`${was} items again`, 'no items'), exchange: second }
+      : prefixMismatch(first, second, oracleOf);
   if (!mismatch) return undefined;
   const known = await kit.oracle();
   const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < first.seq;
@@ -142,11 +146,4 @@ function lostFrom(first: Exchange, second: Exchange): OrderedItem[] {
   const last = orderedItems(second).at(-1);
   const end = pageOf(second).nextUrl === undefined ? undefined : last;
   return orderedItems(first).filter((item) => (!end || compareKeys(item, end) <= 0) && !shows(second, item));
-}
-
-function emptinessMismatch(first: Exchange, second: Exchange): MismatchWithEvidence | undefined {
-  const was = countOf(first);
-  return was > 0 && endsEmpty(second)
-    ? { expected: `${was} items again`, received: 'no items', exchange: second }
-    : undefined;
 }
