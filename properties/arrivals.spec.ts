@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { about, test } from '../fixtures/test.ts';
-import { MAX_PAGE_SIZE, orderedItems, pageOf, type OrderedItem } from '../engine/client/page.ts';
+import { endingLater, MAX_PAGE_SIZE, orderedItems, pageOf, type OrderedItem } from '../engine/client/page.ts';
 import { formatInstant, instant, isInside, offsetMinutesOf, shift } from '../engine/data/instant.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import type { Exchange, RequestOut } from '../engine/client/exchange.ts';
@@ -163,17 +163,16 @@ async function itemsFrom(kit: Kit, page: Exchange, wanted: readonly Entry[]): Pr
 
 /** Ingest may be asynchronous: data appears some time after it was written. */
 async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[]): Promise<readonly Entry[]> {
-  const { from, to } = around([...entries].sort(compareKeys));
+  const window = { ...around([...entries].sort(compareKeys)), pageSize: MAX_PAGE_SIZE };
+  const asked = kit.request(tenantId, window, 'scratch');
   const began = kit.clock.now();
   const ingest = await ingestOf(kit);
   const wanted = ingest.mayLag ? COMPLETE_ANSWERS : 1;
   let complete = 0;
   let lackedMs = 0;
   for (let looks = 0; ; looks++) {
-    // A cache may repeat a page.
-    const until = formatInstant(shift(instant(to), BigInt(looks)));
-    const query = { from, to: until, pageSize: MAX_PAGE_SIZE };
-    const exchange = await kit.client.send(kit.request(tenantId, query, 'scratch'), { unjudged: true });
+    const request = { ...asked, url: endingLater(asked.url, looks) };
+    const exchange = await kit.client.send(request, { unjudged: true });
     const items = await itemsFrom(kit, exchange, entries);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;

@@ -14,7 +14,7 @@ import type { RequirementId } from '../engine/requirements.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { stillThereLater, untilReplicasShow } from '../engine/run/state/context.ts';
 import type { ClientName } from '../engine/target/target.ts';
-import { withParameter } from '../engine/run/combinations/factors.ts';
+import { requestWith } from '../engine/run/combinations/factors.ts';
 import { tokenHeader } from '../engine/run/observers/valid-token.ts';
 import { distinctRequests, UNKNOWN_TENANT } from '../engine/run/rules/raw-request.ts';
 import { expiredBearer } from '../engine/run/rules/unauthenticated.ts';
@@ -305,7 +305,7 @@ async function otherPages(kit: Kit, query: string): Promise<[name: string, befor
       query,
       client === 'primary' ? PRIMARY : { kind: 'client', client },
     );
-    pages.push([name, await kit.client.send(withParameter(request, 'pageSize', size))]);
+    pages.push([name, await kit.client.send(requestWith(request, 'pageSize', size))]);
   };
   await ask('a page without pageSize, with a new token', undefined, 'primary');
   if (kit.target.clients.secondTenant)

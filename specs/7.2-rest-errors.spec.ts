@@ -12,7 +12,7 @@ import { sendQuery, encoded, isSuspicious, rawQuery } from '../engine/run/rules/
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { parseInstant, compareInstants, instant } from '../engine/data/instant.ts';
 import { DEFAULT_PAGE_SIZE, orderedItems, pageOf, queryValue, SOME_WINDOW } from '../engine/client/page.ts';
-import { narrowOf, type Baseline, withParameter, withWindow } from '../engine/run/combinations/factors.ts';
+import { narrowOf, type Baseline, requestWith, withWindow } from '../engine/run/combinations/factors.ts';
 import { compareKeys } from '../engine/data/oracle.ts';
 import type { Kit } from '../engine/run/kit.ts';
 import { EQUAL_TIMES, MALFORMED_TIMES, ONE_EDGED } from '../engine/run/rules/malformed-times.ts';
@@ -27,7 +27,7 @@ function withRoom(request: RequestOut, name: 'from' | 'to'): RequestOut {
   const limit = name === 'from' ? '2027-01-01T00:00:00Z' : '2024-01-01T00:00:00Z';
   const side = at ? compareInstants(at, instant(limit)) : 0;
   const far = name === 'from' ? side > 0 : side < 0;
-  return far ? request : withParameter(request, other, encodeURIComponent(limit));
+  return far ? request : requestWith(request, other, encodeURIComponent(limit));
 }
 
 const malformedTime =
@@ -153,7 +153,7 @@ const spelledCase = (
 };
 
 const sized = (value?: string) => (request: RequestOut) =>
-  withParameter(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
+  requestWith(withWindow(request, ...WIDE_WINDOWS[0]), 'pageSize', value);
 
 const SIZE_CODES = ['invalid_request', 'page_size_out_of_range'];
 
@@ -172,7 +172,7 @@ const identified =
   (spelling?: string) =>
   (request: RequestOut, baseline: Baseline): RequestOut => {
     const { from, to, id } = narrowOf(request, baseline);
-    return withParameter(withWindow(request, from, to), 'from_id', spelling?.replace('#', String(id)));
+    return requestWith(withWindow(request, from, to), 'from_id', spelling?.replace('#', String(id)));
   };
 
 const emptyId = (kit: Kit): Case => {

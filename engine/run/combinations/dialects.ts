@@ -1,7 +1,7 @@
 /** Dialects: equivalent spellings of a request (header names, headers irrelevant to the service, the query). */
 import type { Client } from '../../client/client.ts';
 import type { HeaderNames, RequestOut } from '../../client/exchange.ts';
-import { PARAMETERS } from '../../client/page.ts';
+import { nameOf, PARAMETERS, withPairs } from '../../client/page.ts';
 import { percentEncoded } from '../../client/transport.ts';
 import type { Combination, Factors } from '../state/covering-array.ts';
 
@@ -45,14 +45,11 @@ function headerLevels(
 
 /** Changes the pairs of the query; keeps the meaning of the percent-encoding. */
 const queried =
-  (change: (pairs: string[]) => string[]): Change =>
-  (request) => {
-    const [path, query = ''] = request.url.split('?');
-    return query === '' ? request : { ...request, url: `${path}?${change(query.split('&')).join('&')}` };
-  };
+  (change: Parameters<typeof withPairs>[1]): Change =>
+  (request) => ({ ...request, url: withPairs(request.url, change) });
 
 const place = (pair: string): number => {
-  const at = PARAMETERS.indexOf(pair.split('=')[0]!);
+  const at = PARAMETERS.indexOf(nameOf(pair));
   return at < 0 ? PARAMETERS.length : at;
 };
 

@@ -3,7 +3,7 @@
  * first level of each factor is the usual one.
  */
 import type { RequestOut } from '../../client/exchange.ts';
-import { queryValue, screeningsUrl, withEdge } from '../../client/page.ts';
+import { queryValue, screeningsUrl, withEdge, withParameter } from '../../client/page.ts';
 import { MAX_ID } from '../../data/dataset.ts';
 import {
   compareInstants,
@@ -49,13 +49,11 @@ interface Factor {
 
 const same = (request: RequestOut): RequestOut => request;
 
-/** Sets a query parameter, spelled as on the wire; undefined removes it. */
-export function withParameter(request: RequestOut, name: string, value: string | undefined): RequestOut {
-  const [path, query = ''] = request.url.split('?');
-  const others = query.split('&').filter((pair) => pair !== '' && pair.split('=')[0] !== name);
-  const pairs = value === undefined ? others : [...others, `${name}=${value}`];
-  return { ...request, url: pairs.length === 0 ? path! : `${path}?${pairs.join('&')}` };
-}
+/** The request with a query parameter, spelled as on the wire; undefined removes it. */
+export const requestWith = (request: RequestOut, name: string, value: string | undefined): RequestOut => ({
+  ...request,
+  url: withParameter(request.url, name, value),
+});
 
 const instantOf = ({ url }: RequestOut, name: string): Instant | undefined =>
   parseInstant(queryValue(url, name) ?? '');
@@ -67,7 +65,7 @@ function respelt(request: RequestOut, spelling: (text: string) => Spelling): Req
 }
 
 export const withWindow = (request: RequestOut, from: string, to: string): RequestOut =>
-  withParameter(withParameter(request, 'from', encodeURIComponent(from)), 'to', encodeURIComponent(to));
+  requestWith(requestWith(request, 'from', encodeURIComponent(from)), 'to', encodeURIComponent(to));
 
 const EMPTY = ['1951-01-01T00:00:00Z', '1951-01-02T00:00:00Z'] as const;
 const YEARS = ['1970-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] as const;
@@ -115,7 +113,7 @@ const shifted = (offsetMinutes?: number) => (request: RequestOut) =>
     digits: spellingOf(text).digits,
     ...(offsetMinutes === undefined ? {} : { offsetMinutes }),
   }));
-const sized = (size: string | undefined) => (request: RequestOut) => withParameter(request, 'pageSize', size);
+const sized = (size: string | undefined) => (request: RequestOut) => requestWith(request, 'pageSize', size);
 
 /** Makes the request one of this client for its own path. */
 function asClient(asker: CombinedClient): (request: RequestOut, baseline: Baseline) => RequestOut {
@@ -223,10 +221,10 @@ export const FACTORS: readonly Factor[] = [
   {
     name: 'beginning',
     levels: {
-      'without from_id': (request) => withParameter(request, 'from_id', undefined),
+      'without from_id': (request) => requestWith(request, 'from_id', undefined),
       'with from_id': (request, baseline) =>
-        withParameter(request, 'from_id', String(narrowOf(request, baseline).id)),
-      'with from_id beyond 2^53': (request) => withParameter(request, 'from_id', String(MAX_ID)),
+        requestWith(request, 'from_id', String(narrowOf(request, baseline).id)),
+      'with from_id beyond 2^53': (request) => requestWith(request, 'from_id', String(MAX_ID)),
     },
     of: ({ url }) => {
       const text = queryValue(url, 'from_id');

@@ -9,7 +9,7 @@ import { formatInstant, isMovable, sameInstant } from '../../data/instant.ts';
 import type { OracleItem } from '../../data/oracle.ts';
 import { PreconditionFailed, unlessUntested } from '../../errors.ts';
 import type { RequirementId } from '../../requirements.ts';
-import { FACTORS, withParameter } from '../combinations/factors.ts';
+import { FACTORS, requestWith } from '../combinations/factors.ts';
 import type { CombinedClient, Baseline, NarrowWindow } from '../combinations/factors.ts';
 import { dialectsOf, levelsOn, toDialect, withLevels } from '../combinations/dialects.ts';
 import { pairwise, avoidExpensiveLevel, seedFor } from '../state/covering-array.ts';
@@ -333,7 +333,7 @@ export const refusal =
       .join(' '),
     alter: (request) => ({
       ...Object.entries(parameters).reduce(
-        (changed, [name, value]) => withParameter(changed, name, value),
+        (changed, [name, value]) => requestWith(changed, name, value),
         request,
       ),
       suspicious: Object.values(parameters).some((value) => isSuspicious(value ?? '')),

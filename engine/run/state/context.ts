@@ -3,15 +3,8 @@ import { randomInt } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { Client, ClientOptions } from '../../client/client.ts';
 import { endedAtMs, type Authorization, type Exchange, type RequestOut } from '../../client/exchange.ts';
-import {
-  pageOf,
-  shows,
-  tenantOfPath,
-  withEdge,
-  withoutTraversal,
-  type PageQuery,
-} from '../../client/page.ts';
-import { formatInstant, isMovable, shift, spellingOf } from '../../data/instant.ts';
+import { endingLater, pageOf, shows, tenantOfPath, withoutTraversal } from '../../client/page.ts';
+import type { PageQuery } from '../../client/page.ts';
 import type { Key } from '../../data/oracle.ts';
 import type { ClientName, Target } from '../../target/target.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -56,13 +49,6 @@ export async function untilReplicasShow(
 
 /** The most pages that are requested again for screenings that an answer lacks. */
 const WITNESSES_AT_MOST = 30;
-
-/** The URL with `to` moved by a number of seconds: its page begins with the same items, and no cache can hold it. */
-const endingLater = (url: string, seconds: number): string =>
-  withEdge(url, 'to', (at, text) => {
-    const later = shift(at, BigInt(seconds), 0);
-    return isMovable(later) ? formatInstant(later, spellingOf(text)) : text;
-  });
 
 /**
  * Those of these screenings that an answer must not lack: they were known before its request, and still exist. Without

@@ -1,7 +1,7 @@
 /** Traversal along `next` to its end (section 4.2 rule 5), and the requirements for a whole walk. */
 import type { Exchange } from '../../client/exchange.ts';
-import { parseQuery, isOrdered, orderedItems, pageOf } from '../../client/page.ts';
-import type { PageQuery, OrderedItem } from '../../client/page.ts';
+import { goesOn, parseQuery, isOrdered, orderedItems, pageOf } from '../../client/page.ts';
+import type { Page, PageQuery, OrderedItem } from '../../client/page.ts';
 import { instant, isInside, sameInstant } from '../../data/instant.ts';
 import { compareKeys, type OracleItem } from '../../data/oracle.ts';
 import type { ClientName } from '../../target/target.ts';
@@ -40,16 +40,12 @@ interface WalkOptions extends PageOptions {
   readonly between?: ((pages: number) => Promise<void>) | undefined;
 }
 
+/** Limits of a traversal without its own limit. */
 const PAGES_AT_MOST = 1_000;
 const ITEMS_AT_MOST = 100_000;
-/** The limit after one traversal reached the other limit: a target whose `next` never ends shows nothing more. */
+/** The limit after one traversal reached the others: a target whose `next` never ends shows nothing more. */
 const PAGES_AFTER_ENDLESS = 5;
 
-/** The page limit of a traversal without its own limit, after this many pages and items. */
-function pagesAtMost({ knowledge }: Kit, pages: number, items: number): number {
-  if (pages >= PAGES_AT_MOST || items >= ITEMS_AT_MOST) knowledge.endless = true;
-  return knowledge.endless ? PAGES_AFTER_ENDLESS : PAGES_AT_MOST;
-}
 /** Empty pages in a row after which a walk counts as endless; servers that scan time in slices send many. */
 const EMPTY_IN_A_ROW = 200;
 /** Maximum number of empty pages in a row whose next repeats: pages cut by time may contain no item yet. */
@@ -72,14 +68,15 @@ export async function walkOn(
   options: WalkOptions = {},
 ): Promise<Walk> {
   const { client = 'primary', maxPages = Infinity, enough = Infinity, known = Infinity, isAgain } = options;
+  const { knowledge, ledger } = kit;
   const exchanges = [first];
   const urls = new Set([first.request.url]);
   const summary = new WalkSummary();
   summary.add(first);
   let empty = 0;
   const ended = (end: WalkEnd, why?: string): Walk => {
-    kit.ledger.raiseTo('longestWalkPages', exchanges.length);
-    kit.knowledge.noteWalk(summary.count);
+    ledger.raiseTo('longestWalkPages', exchanges.length);
+    knowledge.noteWalk(summary.count);
     return {
       query,
       exchanges,
@@ -91,35 +88,38 @@ export async function walkOn(
       ...(why === undefined ? {} : { why }),
     };
   };
+  /** Why the `next` of the latest page is not followed; undefined if it is. */
+  const whyStuck = ({ items, nextUrl }: Page): string | undefined => {
+    if (!nextUrl) return 'next is no URL';
+    if (!isTrusted(nextUrl, kit.target)) return `next leads to ${new URL(nextUrl).origin}`;
+    empty = items?.length ? 0 : empty + 1;
+    const isSame = nextUrl === exchanges.at(-1)!.request.url && empty > 0 && empty <= EMPTY_REPEATS;
+    if (urls.has(nextUrl) && !isSame) return `page ${exchanges.length} leads back to a page before it`;
+    if (empty >= EMPTY_IN_A_ROW) return `${empty} empty pages in a row, each with next`;
+    if (summary.count <= endlessFrom(known)) return undefined;
+    knowledge.endless = true;
+    return `${summary.count} items and next, where ${known} screenings are known`;
+  };
+  const isCut = (): boolean => {
+    // A walk with its own limit may be long without being endless.
+    const isLong = exchanges.length >= PAGES_AT_MOST || summary.count >= ITEMS_AT_MOST;
+    if (!isAgain && maxPages === Infinity && isLong) knowledge.endless = true;
+    const most = isAgain ? Infinity : knowledge.endless ? PAGES_AFTER_ENDLESS : PAGES_AT_MOST;
+    return exchanges.length >= Math.min(maxPages, most) || summary.ids.size >= enough;
+  };
   for (;;) {
     const page = pageOf(exchanges.at(-1)!);
-    if (page.next === undefined || page.next === null || page.next === '') return ended('complete');
-    if (!page.nextUrl) return ended('stuck', 'next is no URL');
-    if (!isTrusted(page.nextUrl, kit.target))
-      return ended('stuck', `next leads to ${new URL(page.nextUrl).origin}`);
-    empty = page.items?.length ? 0 : empty + 1;
-    const isSame = page.nextUrl === exchanges.at(-1)!.request.url && empty > 0 && empty <= EMPTY_REPEATS;
-    if (urls.has(page.nextUrl) && !isSame)
-      return ended('stuck', `page ${exchanges.length} leads back to a page before it`);
-    if (empty >= EMPTY_IN_A_ROW) return ended('stuck', `${empty} empty pages in a row, each with next`);
-    // A walk with its own limit may be long without being endless.
-    const unlimitedPages = maxPages === Infinity ? exchanges.length : 0;
-    if (summary.count > endlessFrom(known)) {
-      kit.knowledge.endless = true;
-      return ended('stuck', `${summary.count} items and next, where ${known} screenings are known`);
-    }
-    const most = isAgain
-      ? maxPages
-      : Math.min(maxPages, pagesAtMost(kit, unlimitedPages, unlimitedPages > 0 ? summary.count : 0));
-    if (exchanges.length >= most || summary.ids.size >= enough) return ended('cut');
-    urls.add(page.nextUrl);
+    if (!goesOn(page)) return ended('complete');
+    const why = whyStuck(page);
+    if (why !== undefined) return ended('stuck', why);
+    if (isCut()) return ended('cut');
+    urls.add(page.nextUrl!);
     await options.between?.(exchanges.length);
-    const exchange = await kit.follow(page.nextUrl, client);
+    const exchange = await kit.follow(page.nextUrl!, client);
     if (exchange.transportError)
       throw new PreconditionFailed(`a walk broke off: ${exchange.transportError.message}`);
-    if (exchange.status !== 200) {
+    if (exchange.status !== 200)
       return ended('stuck', `page ${exchanges.length + 1} was answered ${sayRefusal(exchange)}`);
-    }
     // The ties of the scratch tenant are not those of the data.
     if (client !== 'scratch') noteBoundary(kit, exchanges.at(-1)!, exchange);
     exchanges.push(exchange);
