@@ -13,6 +13,14 @@ const requestOf = (query: string): RequestOut =>
 
 const answer = (request: RequestOut, status: number, text = ''): Exchange => answerTo(request, text, status);
 
+const closed = (request: RequestOut, answerBegun = false): Exchange => ({
+  ...answer(request, 0),
+  transportError: { kind: 'reset', message: 'other side closed', answerBegun },
+});
+
+/** A request with primary's own token. */
+const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
+
 /** A guard that is active for this many milliseconds, and the time that the client waited. */
 function guarded(forMs: number): { guards: Guards; waited: () => number } {
   const clock = fakeClock();
@@ -55,7 +63,6 @@ test('sends a 403 of several requests in flight again, once', async () => {
 test('attributes a 429 without rate_limited to a guard after five rejected tokens, or without the own token', () => {
   const clock = fakeClock();
   const guards = new Guards({ clock, probe: async (request) => answer(request, 200) });
-  const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
   const isOfGuard = (text: string, isBurst = false): boolean =>
     guards.mayHaveThrottled(answer(own, 429, text), isBurst);
   const guess = (times: number): void => {
@@ -83,16 +90,11 @@ test('attributes a 429 without rate_limited to a guard after five rejected token
 
 test('attributes a page with 429, or a closed connection, to a guard after ten answers of 4xx', () => {
   const guards = new Guards({ clock: systemClock, probe: async (request) => answer(request, 200) });
-  const own = { ...requestOf('a'), authorization: { kind: 'client', client: 'primary' } } as const;
-  const closed = (answerBegun: boolean): Exchange => ({
-    ...answer(own, 0),
-    transportError: { kind: 'reset', message: 'other side closed', answerBegun },
-  });
   const areOfGuard = (): boolean[] => [
     guards.mayHaveThrottled(answer(own, 429, '<h1>')),
     guards.mayHaveThrottled(answer(own, 429, '{"message":"API rate limit exceeded"}')),
-    guards.mayHaveClosed(closed(false)),
-    guards.mayHaveClosed(closed(true)),
+    guards.mayHaveClosed(closed(own)),
+    guards.mayHaveClosed(closed(own, true)),
   ];
   for (let i = 0; i < 9; i++) guards.note(answer(own, i % 2 === 0 ? 400 : 404, '{"code":"x"}'));
   expect(areOfGuard()).toEqual([false, false, false, false]);
@@ -100,24 +102,35 @@ test('attributes a page with 429, or a closed connection, to a guard after ten a
   expect(areOfGuard()).toEqual([true, false, true, false]);
 });
 
-/** The health of a target that answers every request so. */
+/** A valid token request of the client with this id and secret. */
+const tokenRequestOf = (name: string): RequestOut => ({
+  ...requestOf(''),
+  channel: 'token',
+  method: 'POST',
+  form: [
+    ['client_id', name],
+    ['client_secret', name],
+  ],
+});
+
+/** The health of a target with two clients that answers every request so. */
 const healthOf = (clock: Clock, probe: (request: RequestOut) => Exchange): TargetHealth =>
   new TargetHealth({
     clock,
     answeredAtMs: clock.now,
-    target: { clients: { primary: { clientId: 'a', clientSecret: 'b' } } },
+    target: {
+      clients: {
+        primary: { clientId: 'a', clientSecret: 'a' },
+        unauthorized: { clientId: 'b', clientSecret: 'b' },
+      },
+    },
     timeoutMs: 1_000,
     concurrency: 1,
     probe: async (request) => probe(request),
-    tokenRequest: () => requestOf('token'),
+    tokenRequest: () => tokenRequestOf('a'),
   });
 
 const throttled = (clock: Clock): TargetHealth => healthOf(clock, (request) => answer(request, 429));
-
-const closed = (request: RequestOut): Exchange => ({
-  ...answer(request, 0),
-  transportError: { kind: 'reset', message: 'other side closed' },
-});
 
 test('waits fifteen seconds for a guard that closes connections', async () => {
   const clock = fakeClock();
@@ -193,34 +206,14 @@ test('waits for a rate limit anew, however long ago another request was rejected
 
 test('waits for a guard that refuses a client which never got a token', async () => {
   const clock = fakeClock();
-  const token = (name: string): RequestOut => ({
-    ...requestOf(''),
-    channel: 'token',
-    method: 'POST',
-    form: [
-      ['client_id', name],
-      ['client_secret', name],
-    ],
-  });
   const isActive = (): boolean => clock.now() < 3_000;
   const issued = '{"access_token":"e30.e30.AA","token_type":"Bearer","expires_in":3600}';
-  const health = new TargetHealth({
-    clock,
-    answeredAtMs: clock.now,
-    target: {
-      clients: {
-        primary: { clientId: 'a', clientSecret: 'a' },
-        unauthorized: { clientId: 'b', clientSecret: 'b' },
-      },
-    },
-    timeoutMs: 1_000,
-    concurrency: 1,
-    probe: async (request) => (isActive() ? answer(request, 403, '<h1>') : answer(request, 200, issued)),
-    tokenRequest: () => token('a'),
-  });
-  health.note(answer(token('a'), 200, issued));
+  const health = healthOf(clock, (request) =>
+    isActive() ? answer(request, 403, '<h1>') : answer(request, 200, issued),
+  );
+  health.note(answer(tokenRequestOf('a'), 200, issued));
   const isUnlocked = (text: string): Promise<boolean> =>
-    health.isUnlocked(answer(token('b'), 403, text), new Attempt());
+    health.isUnlocked(answer(tokenRequestOf('b'), 403, text), new Attempt());
   expect(await isUnlocked('{"error":"unauthorized_client"}')).toBe(false);
   expect(await isUnlocked('<h1>Forbidden</h1>')).toBe(true);
   expect(clock.now()).toBe(3_500);

@@ -15,6 +15,13 @@ const found = (size: number): NewFinding => ({
   exchange: { text: 'x'.repeat(size), request: { url: '' } } as NewFinding['exchange'] & object,
 });
 
+/** Confirms the findings of a run that sends nothing. */
+const confirmIn = (run: Pick<RunContext, 'ledger' | 'knowledge' | 'clock'>): Promise<unknown> =>
+  confirmFindings(
+    { ...run, target: { clients: {} }, client: {}, pollingMs: (ms: number) => ms } as unknown as RunContext,
+    undefined,
+  );
+
 test('replaces a dropped finding by a spare with the same cause, the smallest first', () => {
   const ledger = new Ledger();
   for (const size of [7, 5, 9, 6]) ledger.add(found(size));
@@ -54,17 +61,8 @@ test('confirms a finding that comes during another confirmation once every repli
     if (sleeps++ === 0) walked('second');
     nowMs += 100;
   };
-  const clock = { now: () => nowMs, sleep };
-  const run = {
-    ledger,
-    knowledge,
-    clock,
-    target: { clients: {} },
-    client: {},
-    pollingMs: (ms: number) => ms,
-  };
   walked('first');
-  await confirmFindings(run as unknown as RunContext, undefined);
+  await confirmIn({ ledger, knowledge, clock: { now: () => nowMs, sleep } });
   expect(waitedMs.slice(2)).toEqual([lagMs, lagMs]);
 });
 
@@ -87,16 +85,7 @@ for (const [whose, tenant, confirmed] of [
     knowledge.newAtMs.set(tenant, [exchange.startedAtMs]);
     const mismatch = { expected: 'each screening', received: 'one less' };
     ledger.add({ id: '4.2-window', cause: 'probe', mismatch, exchange, again: async () => undefined });
-    const clock = fakeClock(() => exchange.startedAtMs);
-    const run = {
-      ledger,
-      knowledge,
-      clock,
-      target: { clients: {} },
-      client: {},
-      pollingMs: (ms: number) => ms,
-    };
-    await confirmFindings(run as unknown as RunContext, undefined);
+    await confirmIn({ ledger, knowledge, clock: fakeClock(() => exchange.startedAtMs) });
     expect(ledger.findings.map((finding) => finding.confirmed)).toEqual(confirmed);
   });
 
