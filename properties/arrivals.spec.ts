@@ -90,7 +90,7 @@ async function freshStretch(kit: Kit, tenantId: string, stretches: number): Prom
     const [from, to] = [shift(at, -2n, 0), shift(at, STRETCH_SECONDS - 2n, 0)];
     const query = { from: formatInstant(from), to: formatInstant(to), pageSize: 1 };
     const asked = kit.request(tenantId, query, 'scratch');
-    const exchange = await kit.client.send(asked, { unjudged: true });
+    const exchange = await kit.send(asked, { unjudged: true });
     // The traversal reports an error, or a screening outside the window.
     const isTaken = orderedItems(exchange).some(({ at }) => isInside(at, { from, to }));
     if (!isTaken) return { at, id: 1_000_000_000n + number * IDS_A_STRETCH, asked };
@@ -155,7 +155,7 @@ async function itemsFrom(kit: Kit, page: Exchange, wanted: readonly Entry[]): Pr
     for (const { id } of items) ids.add(id);
     const isShown = wanted.every(({ id }) => ids.has(id));
     if (isShown || pages > wanted.length || !nextUrl || !isTrusted(nextUrl, kit.target)) return items;
-    const next = await kit.client.send(kit.requestTo(nextUrl, 'scratch'), { unjudged: true });
+    const next = await kit.send(kit.requestTo(nextUrl, 'scratch'), { unjudged: true });
     items.push(...orderedItems(next));
     ({ nextUrl } = pageOf(next));
   }
@@ -172,7 +172,7 @@ async function untilShown(kit: Kit, tenantId: string, entries: readonly Entry[])
   let lackedMs = 0;
   for (let looks = 0; ; looks++) {
     const request = { ...asked, url: endingLater(asked.url, looks) };
-    const exchange = await kit.client.send(request, { unjudged: true });
+    const exchange = await kit.send(request, { unjudged: true });
     const items = await itemsFrom(kit, exchange, entries);
     const ids = new Set(items.map(({ id }) => id));
     const missing = entries.filter(({ id }) => !ids.has(id)).length;
@@ -312,7 +312,7 @@ test(
       const cause = `a stale answer with ${held ? 'a screening' : 'no items'}`;
       return kit.checkAll({ id: '4.2-window', cause }, async () => {
         for (;;) {
-          const exchange = await kit.client.send(from.asked, { unjudged: true });
+          const exchange = await kit.send(from.asked, { unjudged: true });
           const { items, nextUrl } = pageOf(exchange);
           // Of two screenings a page of one has a next.
           const isCut = held !== undefined && nextUrl === undefined;
@@ -321,7 +321,7 @@ test(
           const waitedMs = kit.clock.now() - beganMs;
           if (waitedMs > kit.pollingMs(LONGEST_CACHED_MS)) {
             const another = kit.request(tenantId, around([item]), 'scratch');
-            const others = orderedItems(await kit.client.send(another, { unjudged: true }));
+            const others = orderedItems(await kit.send(another, { unjudged: true }));
             if (!others.some(({ id }) => id === item.id)) return undefined;
             const stored = `item ${item.id} at ${item.testTime}, which another window returns`;
             const got = `${items[0] ? `item ${items[0].id}` : 'no items'}${isCut ? ' and no next' : ''}`;

@@ -118,10 +118,7 @@ async function sendUntilSettled(
     const timeoutMs = Math.max(kit.options.timeoutMs, kit.pollingMs(LONGEST_ANSWER_MS));
     // A request that must be rejected may be rejected with 429, as too many guesses.
     const isServing = id === '7.2-server-error';
-    const exchange = await kit.client.send(
-      { ...request(), provoked: true, timeoutMs },
-      { keep429: !isServing },
-    );
+    const exchange = await kit.send({ ...request(), provoked: true, timeoutMs }, { keep429: !isServing });
     // After the deadline one unanswered request proves nothing, since it may be the only one of its probe.
     if (isUnread(exchange) && (++unread === MOST_UNREAD || isLast))
       throw new Untested(
@@ -134,7 +131,7 @@ async function sendUntilSettled(
       const mismatch = verdict;
       // An outage may hide screenings on every page: confirmation looks for them after it.
       const again = async (): Promise<Mismatch | undefined> => {
-        const after = await kit.client.send(exchange.request);
+        const after = await kit.send(exchange.request);
         return lost.some((item) => shows(after, item)) ? mismatch : undefined;
       };
       kit.fail({ id, cause, mismatch, exchange, again, needsAgain: true });
@@ -181,7 +178,7 @@ async function servedProbes(kit: Kit, page: () => RequestOut): Promise<Probe[]> 
     codesOf(exchange, kit.target.errorCodePointer).some((code) =>
       ['internal_error', 'service_unavailable'].includes(code),
     );
-  const first = await kit.client.send(page());
+  const first = await kit.send(page());
   const traversal: [string, Exchange][] = [];
   for (const name of ['a next of before', 'a page in the middle of a traversal']) {
     const { nextUrl } = pageOf(traversal.at(-1)?.[1] ?? first);
@@ -305,7 +302,7 @@ async function otherPages(kit: Kit, query: string): Promise<[name: string, befor
       query,
       client === 'primary' ? PRIMARY : { kind: 'client', client },
     );
-    pages.push([name, await kit.client.send(requestWith(request, 'pageSize', size))]);
+    pages.push([name, await kit.send(requestWith(request, 'pageSize', size))]);
   };
   await ask('a page without pageSize, with a new token', undefined, 'primary');
   if (kit.target.clients.secondTenant)

@@ -39,7 +39,7 @@ async function provoke(kit: Kit): Promise<Exchange | string> {
   const send = async (isExclusive = false): Promise<Exchange> => {
     sent++;
     const { fullest } = seen;
-    const exchange = await kit.client.send(next(), { keep429: true, ownBudget: true, isExclusive });
+    const exchange = await kit.send(next(), { keep429: true, ownBudget: true, isExclusive });
     if (fullest && isRefusedOrLost(exchange, fullest)) seen.odd ??= { exchange, fullest };
     return exchange;
   };
@@ -176,7 +176,7 @@ test(
     if (waitMs > LONGEST_HONEST_WAIT_MS)
       throw new Untested(`the 429 asks to wait ${Math.round(waitMs / 1000)} s, longer than the kit waits`);
     await kit.clock.sleep(waitMs + 50, kit.options.signal);
-    const exchange = await kit.client.send((await distinctRequests(kit))(), { keep429: true });
+    const exchange = await kit.send((await distinctRequests(kit))(), { keep429: true });
     kit.ledger.check('7.2-retry-after-honest');
     if (exchange.status === 429) {
       kit.fail({

@@ -79,7 +79,7 @@ async function beyondLeeway(kit: Kit, text: string): Promise<string> {
   const seconds = Math.round(kit.client.clock.nowMs() / 1000 - exp);
   if (seconds > LEEWAY_SECONDS) return text;
   const authorization = tokenHeader(tokenOfText(text), 'the expired one');
-  const { status } = await kit.client.send(kit.request(await kit.tenantOf(), SOME_WINDOW, authorization));
+  const { status } = await kit.send(kit.request(await kit.tenantOf(), SOME_WINDOW, authorization));
   if (status !== 200) return text;
   throw new SupplyUnusable(
     `a token is accepted ${seconds} s after its exp, which the leeway of a verifier may explain; supply expiredToken from more than an hour ago`,

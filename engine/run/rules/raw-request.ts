@@ -149,7 +149,7 @@ export async function failureAfter(
   const query = rawQuery({ ...encoded(SOME_WINDOW), ...odd });
   await sendQuery(kit, query);
   const valid = kit.request(await kit.tenantOf(), SOME_WINDOW);
-  const exchange = await kit.client.send(valid, { isExclusive: true, keep5xx: true, unjudged: true });
+  const exchange = await kit.send(valid, { isExclusive: true, keep5xx: true, unjudged: true });
   // A guard may close connections or answer 503, and a gateway have other failures.
   if (exchange.status !== 500) return undefined;
   return { ...differs(`no 500 after ${Object.entries(odd).join()}`, sayRefusal(exchange)), exchange };
@@ -183,7 +183,7 @@ export async function sendOddHeaders(kit: Kit, request: RequestOut): Promise<Exc
     offPath: true,
     suspicious: true,
   });
-  const all = await kit.client.send(withHeaders(odd), { unjudged: true });
+  const all = await kit.send(withHeaders(odd), { unjudged: true });
   if (all.status === 200) return all;
   for (const header of odd) {
     const exchange = await kit.send(withHeaders([header]));

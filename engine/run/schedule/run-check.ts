@@ -96,7 +96,7 @@ async function pagePrecondition(kit: Kit): Promise<void> {
   const query: PageQuery = { ...(named ?? SOME_WINDOW), pageSize: 10 };
   const tenantId = await kit.tenantOf();
   const first = kit.request(tenantId, query);
-  const plain = await kit.client.send(first);
+  const plain = await kit.send(first);
   const elsewhere = redirection(plain, 'baseUrl', `/v1/tenants/${tenantId}/screenings`);
   if (elsewhere) throw new Untested(elsewhere);
   if (plain.status === 404) {
@@ -121,7 +121,7 @@ async function otherPrefix(kit: Kit, first: RequestOut, tenantId: string, query:
   const { baseUrl } = kit.target;
   for (const prefix of ['', '/v2', '/api/v1']) {
     const url = pageUrl(`${baseUrl}${prefix}`, tenantId, query).replace(`${prefix}/v1/`, `${prefix}/`);
-    const elsewhere = await kit.client.send({ ...first, url, offPath: true });
+    const elsewhere = await kit.send({ ...first, url, offPath: true });
     if (elsewhere.status !== 200 || !Array.isArray(member(elsewhere.json, 'items'))) continue;
     kit.check('9-prefix', elsewhere, () =>
       differs('the API under /v1', `it answers at ${new URL(url).pathname}`),
