@@ -85,6 +85,12 @@ export const next: readonly Fault[] = [
   ...fails({ '4.2-r6-next-from': /raw \+/ })({
     'the + of an offset is not encoded in next': nextWithRawPlus,
   }),
+  ...fails({ '4.2-r6-next-from': /got from=\S+\+14:\d\d$/ })({
+    'an offset east of UTC is another one in next, with a raw +': both(
+      parameter('from', (text) => text.replace(/\+\d\d(?=:\d\d$)/, '+14')),
+      nextWithRawPlus,
+    ),
+  }),
   ...fails({ '4.2-r6-next-from': /next with from=/ })({
     'from of next loses its offset': parameter('from', (text) => text.replace(/[+-]\d\d:\d\d$/, 'Z')),
   }),
