@@ -171,15 +171,16 @@ export class Search {
   /** Every rate beyond a limit that bans costs a ban: the figure is the rate that surely held, with a wide interval. */
   async #besideBan(): Promise<Figure> {
     const admitted = (): Step => this.#steps.findLast(({ limitedRate }) => limitedRate === 0)!;
-    const { offered, seconds } = admitted();
-    const verdict = (): Verdict => this.#evidence().between(offered);
-    if (verdict() === 'undecided')
-      await this.#run(offered, Math.min(seconds, this.#left()), { pauseSeconds: 0 });
+    const { offered } = admitted();
+    // Longer, as a burst allowance may have admitted the first run.
+    const seconds = Math.min(this.#settings.confirmSeconds, this.#left());
+    const { limitedRate } = await this.#run(offered, seconds, { pauseSeconds: 0 });
+    const holds = limitedRate === 0 && this.#evidence().between(offered) === 'holds';
     this.#predict(admitted());
     return {
       ...ordered(offered, offered * FIGURES.unsettled, this.#bracket().high),
       ...{ limitedBy: 'quota', basis: 'bisection' },
-      ...confirmedUnless(verdict() !== 'holds' && `${offered.toFixed(1)}/s did not hold for long enough`),
+      ...confirmedUnless(!holds && `${offered.toFixed(1)}/s did not hold for long enough`),
     };
   }
 

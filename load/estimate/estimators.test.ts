@@ -142,12 +142,38 @@ test('capacity: has no upper bound if every request is rejected', async () => {
   expect(found).toMatchObject({ confirmed: false, requestsPerSecond: 0, interval: [0, Infinity] });
 });
 
-test('capacity: concurrency limits of several nodes are no quota', async () => {
-  const behaviour = { service: exponentialService(138, 9), concurrency: { limit: 9, status: 429 } } as const;
-  const nodes = [1, 2, 3].map((seed) => zoo.server(behaviour, seed));
+/** Three nodes at random, with a concurrency limit each. */
+function nodes(distribution: zoo.ServiceSettings['distribution']): zoo.VirtualTarget {
+  const service = { workers: 9, serviceMs: 60, distribution };
+  const all = [1, 2, 3].map((seed) => zoo.server({ service, concurrency: { limit: 11, status: 429 } }, seed));
   const random = randomSource(2);
-  const balanced: zoo.VirtualTarget = (atMs) => nodes[Math.floor(3 * random())]!(atMs);
-  expect((await search(zoo.stepsAgainst(balanced, 2))).basis).toBe('bisection');
+  return (atMs) => all[Math.floor(3 * random())]!(atMs);
+}
+/** What looks like a quota for a while. */
+const NO_QUOTAS: Readonly<Record<string, () => zoo.VirtualTarget>> = {
+  'concurrency limits of several nodes': () => nodes('exponential'),
+  'such limits, and answers that take equally long': () => nodes('deterministic'),
+  'a ban that is longer than a pause': () => zoo.server({ limits: [zoo.banning(44, 5000, 56_000)] }, 1),
+  'a window that counts rejected requests': () => zoo.server({ limits: [zoo.countingRejected(31, 1000)] }),
+};
+
+for (const [name, create] of Object.entries(NO_QUOTAS))
+  test(`capacity: reports no quota for ${name}`, async () => {
+    expect((await search(zoo.stepsAgainst(create(), 1))).basis).not.toBe('quota');
+  });
+
+test('capacity: a rate that a burst allowance admitted for a while is not confirmed', async () => {
+  const [tokens, burst, everyMs] = [152, 439, 10_000];
+  let [left, refills] = [burst, 0];
+  const refilling = (atMs: number): number => {
+    const now = Math.floor(atMs / everyMs);
+    [left, refills] = [Math.min(burst, left + tokens * (now - refills)), now];
+    if (left < 1) return everyMs - (atMs % everyMs);
+    left -= 1;
+    return 0;
+  };
+  const found = await search(zoo.stepsAgainst(zoo.server({ limits: [() => refilling] }), 2));
+  expect(found.confirmed).toBe(false);
 });
 
 /** Up to which rates requests at random times keep the SLO, by simulation. */

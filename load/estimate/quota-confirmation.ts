@@ -8,7 +8,7 @@ import { createLimiter, LIMITER_KINDS, type LimiterSettings } from './limiter-mo
 import { ascending, bisect, largest, smallest } from './numbers.ts';
 import { concurrencyLimitOf } from './other-limits.ts';
 import { areBans, banOf, declaredBy, declaredQuota, followsLatency } from './quota.ts';
-import { isPaced, isRejected, longestWait, QUOTA, quotaOfRun } from './quota.ts';
+import { countsRejected, isPaced, isRejected, longestWait, QUOTA, quotaOfRun } from './quota.ts';
 import { poissonArrivals } from './random.ts';
 import { judgeStep, type RatePolicy, type Sample, sentMsOf, type Step } from './step.ts';
 
@@ -86,12 +86,11 @@ export class QuotaConfirmation {
         continue;
       }
       this.#seen = [...this.#seen, ...run];
+      if (countsRejected(run, lasts)) return NO_QUOTA;
       this.#rejectedShare = rejected / run.length;
       this.#banSeconds = banOf(run);
       this.#quota = quotaOfRun(run, lasts);
-      const isOverloaded = this.#rejectedShare >= QUOTA.overloaded;
-      if (isOverloaded && isPaced(this.#quota) && followsLatency(run, lasts, this.quiet.idleMs))
-        return NO_QUOTA;
+      if (followsLatency(run, this.#quota, this.quiet.idleMs)) return NO_QUOTA;
       if (!this.#quota.settled) {
         const declared = declaredQuota(this.#policy(), longestWait(this.#seen), run.length - rejected, lasts);
         this.#quota = declared ?? this.#quota;
@@ -123,11 +122,13 @@ export class QuotaConfirmation {
     for (let more = 0; more < QUOTA.raises && grew > QUOTA.mostGrowth && this.#rate < maxRate; more += 1) {
       this.#rate = Math.min(maxRate, this.#rate * QUOTA.raise);
       const { samples: run } = await this.offer(this.#rate, lasts, COUNTS_ONLY);
-      const isOverloaded = this.#rejectedShare >= QUOTA.overloaded;
-      if (!isOverloaded && followsLatency(run, lasts, this.quiet.idleMs)) return NO_QUOTA;
+      if (countsRejected(run, lasts)) return NO_QUOTA;
       const again = quotaOfRun(run, lasts);
+      if (followsLatency(run, again, this.quiet.idleMs)) return NO_QUOTA;
       if (!again.settled) break;
       grew = again.perSecond / this.#quota.perSecond;
+      // A share of the requests is rejected at any rate, or rejected requests count too.
+      if (grew > QUOTA.raise / QUOTA.mostGrowth || grew < 1 / QUOTA.mostGrowth) return NO_QUOTA;
       this.#quota = again;
     }
     return grew > QUOTA.mostGrowth && grew < Infinity ? NO_QUOTA : undefined;
@@ -227,8 +228,11 @@ export class QuotaConfirmation {
     const requests = run.samples.length;
     const rejected = run.samples.filter(isRejected).length;
     const off = Math.max(0, rejected - most, least - rejected);
-    if (off > UNPREDICTED * requests || (least > 0 && rejected === 0))
-      return rejected >= least ? NO_QUOTA : this.#overloadAgain();
+    // Rejections before the first admission are those of an earlier window or ban.
+    const first = run.samples.findIndex((one) => !isRejected(one));
+    const isNew = run.samples.slice(first).some(isRejected);
+    if (off > UNPREDICTED * requests || (least > 0 && !isNew))
+      return isNew && rejected >= least ? NO_QUOTA : this.#overloadAgain();
     this.#predict(run, `${least} to ${most} rejected, the others admitted`, requests - off);
     return undefined;
   }

@@ -11,8 +11,6 @@ export const QUOTA = {
   even: 0.06,
   /** Initial share of a run that a burst allowance may distort. */
   burstShare: 0.4,
-  /** Share of rejections that shows an overload. */
-  overloaded: 0.4,
   /** Factor on the latency of a quiet target from which admitted requests were queued. */
   queued: 1.5,
   /** Maximum length of a run, in multiples of confirmSeconds. */
@@ -33,10 +31,10 @@ export const QUOTA = {
   /** Standard deviations by which a ban exceeds the rest of a window. */
   banDeviations: 3,
 };
-/** Variance-to-mean ratio of admitted counts above which 429 depends on response times: 0.15 and 0.6 decide alike. */
-const IRREGULAR = 0.3;
-/** Safety limits: fewer intervals, or admitted requests per interval or in all, are chance. */
-const [LEAST_INTERVALS, LEAST_ADMITTED, LEAST_PASSED] = [5, 10, 30];
+/** Requests in flight, as a share of the burst, from which 429 may depend on them; fewer than the least are chance. */
+const [IN_FLIGHT, LEAST_IN_FLIGHT] = [0.5, 3];
+/** A safety limit: fewer admitted requests are chance. */
+const LEAST_PASSED = 30;
 /** Bans of one length vary less than this, as a share. */
 const SAME_BAN = 0.15;
 
@@ -150,35 +148,26 @@ export function declaredQuota(
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
 }
 
-const WIDTHS_SECONDS = Array.from({ length: 75 }, (_, index) => 0.4 * 1.05 ** index);
-
 /** Admits at an even pace: no window resets were visible. */
 export const isPaced = ({ settled, windowSeconds }: Quota): boolean => settled && windowSeconds === undefined;
 
-/** Whether 429 may depend on how long answers take: admitted requests were queued, or their number is irregular. */
-export const followsLatency = (run: readonly Sample[], seconds: number, idleMs: number): boolean =>
-  median(run.flatMap((one) => (isRejected(one) ? [] : [one.latencyMs]))) > QUOTA.queued * idleMs ||
-  isIrregular(run, seconds);
+/**
+ * Whether 429 may depend on how long answers take: admitted requests were queued, or as many of them are in flight as
+ * are admitted at once from rest, as with concurrency limits of several processes.
+ */
+export function followsLatency(run: readonly Sample[], quota: Quota, idleMs: number): boolean {
+  if (!isPaced(quota)) return false;
+  const latenciesMs = run.flatMap((one) => (isRejected(one) ? [] : [one.latencyMs]));
+  if (median(latenciesMs) > QUOTA.queued * idleMs) return true;
+  const inFlight = (quota.perSecond * sum(latenciesMs)) / latenciesMs.length / 1000;
+  return inFlight >= Math.max(LEAST_IN_FLIGHT, IN_FLIGHT * quota.burst!);
+}
 
-/** Whether admitted counts under overload vary, at every interval length, about as much as independent events do. */
-function isIrregular(samples: readonly Sample[], seconds: number): boolean {
-  const fromMs = samples.find(isRejected)?.dueMs ?? 0;
-  const spanMs = seconds * 1000 - fromMs;
-  const admitted = samples.filter((one) => !isRejected(one) && one.dueMs > fromMs);
-  const ratios = WIDTHS_SECONDS.flatMap((width) => {
-    const intervals = spanMs / 1000 / width;
-    if (intervals < LEAST_INTERVALS || admitted.length < LEAST_ADMITTED * intervals) return [];
-    // Intervals overlap: each consists of four quarters.
-    const quarters = Array.from({ length: Math.floor(4 * intervals) }, () => 0);
-    for (const { dueMs } of admitted) {
-      const quarter = Math.floor((4 * (dueMs - fromMs)) / 1000 / width);
-      if (quarter < quarters.length) quarters[quarter]! += 1;
-    }
-    const counts = quarters.slice(3).map((_, from) => sum(quarters.slice(from, from + 4)));
-    const mean = sum(counts) / counts.length;
-    return [sum(counts.map((count) => (count - mean) ** 2)) / counts.length / mean];
-  });
-  return ratios.length > 0 && smallest(ratios) > IRREGULAR;
+/** Whether rejected requests count too: most of the run is rejected in one series, for longer than Retry-After declares. */
+export function countsRejected(run: readonly Sample[], seconds: number): boolean {
+  const wait = longestWait(run);
+  const admittedMs = run.findLast((one) => !isRejected(one))?.dueMs ?? 0;
+  return wait > 0 && seconds > 2 * wait && admittedMs < (seconds * 1000) / 4;
 }
 
 /** The seconds of the series of rejections; a run that begins with a rejection shows only the rest of the first. */

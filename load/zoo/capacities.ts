@@ -276,6 +276,7 @@ const CLASSES = {
         behaviour: { limits: [zoo.sharedWith((limit * taken) / 10, limiter)] },
         // A higher rate wins a larger share: from what the others leave, to what is admitted at twice that rate.
         truth: [(limit * (1 - taken)) / 10, (limit * 2 * (1 - taken)) / (2 - taken) / 10],
+        isQuota: true,
       };
     },
     // Some answers miss a cache, and are slow within the SLO.

@@ -166,16 +166,13 @@ const OTHER_LIMITERS: Rows = {
       shaper !== undefined && (!fromRest || Math.abs(shaper.heldBack - heldBack) <= 1 + TOLERANCE * heldBack);
     return { behaviour, figures: { ratePerSecond }, right };
   }),
-  'a window that counts rejected requests, too': limitOf(15, 30, (limit, random) => {
-    const windowMs = 1500 + 1500 * random();
-    const times: number[] = [];
-    const ask = (atMs: number): number => {
-      while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
-      times.push(atMs);
-      return times.length > limit ? windowMs : 0;
-    };
-    return { behaviour: { limits: [() => ask], retryAfter: (seconds) => seconds }, right: isHonest };
-  }),
+  'a window that counts rejected requests, too': limitOf(15, 30, (limit, random) => ({
+    behaviour: {
+      limits: [zoo.countingRejected(limit, 1500 + 1500 * random())],
+      retryAfter: (seconds) => seconds,
+    },
+    right: isHonest,
+  })),
   'a neighbour on the same quota': limitOf(30, 30, (limit) => ({
     behaviour: { limits: [zoo.sharedWith(9, fixedWindow(limit, 2000))] },
     right: isHonest,

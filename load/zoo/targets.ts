@@ -166,6 +166,18 @@ export const leakyBucket =
     return Object.assign(ask, { delayMs: () => (delays ? excess / perSecond : 0) });
   };
 
+/** A sliding log that also counts the requests that it rejects. */
+export const countingRejected =
+  (limit: number, windowMs: number): CreateLimiter =>
+  () => {
+    const times: number[] = [];
+    return (atMs) => {
+      while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
+      times.push(atMs);
+      return times.length > limit ? windowMs : 0;
+    };
+  };
+
 /** Delays by `slowMs` what the limiter does not admit. */
 export const tarpit =
   (settings: LimiterSettings, slowMs: number): CreateLimiter =>
