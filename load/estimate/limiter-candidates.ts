@@ -151,7 +151,9 @@ function descend(seen: readonly Observation[], start: Evaluation): Evaluation {
   return found;
 }
 
-const DIRECTIONS = [-1, 0, 1].flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const));
+const DIRECTIONS = [-1, 0, 1]
+  .flatMap((first) => [-1, 0, 1].map((last) => [first, last] as const))
+  .filter(([first, last]) => first !== 0 || last !== 0);
 
 /** Range of windows with at most `misses` misses; the window edge in the middle of the probe stays fixed. */
 function windowsBetween(
