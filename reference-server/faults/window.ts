@@ -196,6 +196,11 @@ export const window: readonly Fault[] = [
     'a to one microsecond after a second is that second': converted((at, name) =>
       name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at,
     ),
+    'a from of seven digits is rounded up to the next microsecond': parsed((text, name) =>
+      name === 'from' && /\.\d{7}(?!\d)/.test(text)
+        ? shift(cutInstant(instant(text), 6), 1n, 6)
+        : instant(text),
+    ),
   }),
   ...fails({ '4.2-window': /items in \[|on the page/ })({
     'from and to are compared as text': rows({
