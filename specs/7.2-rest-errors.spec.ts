@@ -203,9 +203,12 @@ const spelledIds = ['#.0', '%2B#', '%20#', '#%0A', '#%00', '0#'].map(
 const sizes = (values: readonly string[], ...codes: readonly string[]) =>
   values.map((pageSize) => refusal({ pageSize }, ...codes));
 
-/** Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it. */
+/**
+ * Texts of which lenient parsers make an integer, or nothing; a query into which one is inserted computes it, and one
+ * that is split at every `=` loses what follows the second.
+ */
 const NO_INTEGERS = [
-  ...['abc', '10abc', '10d', '0x10', '0b1010', '0o12', '1,000', '10-1'],
+  ...['abc', '10abc', '10d', '0x10', '0b1010', '0o12', '1,000', '10-1', '--10', '-', '10=x'],
   ...['null', 'undefined', 'NaN', 'true', 'all'],
 ];
 

@@ -148,6 +148,8 @@ export const restErrors: readonly Fault[] = [
     'an integer after 0x, 0b or 0o is hexadecimal, binary or octal': integers((text) =>
       /^0(x[0-9a-f]+|b[01]+|o[0-7]+)$/i.test(text) ? String(BigInt(text)) : text,
     ),
+    'an equals sign ends an integer': integers((text) => text.split('=')[0]),
+    'a minus sign alone is 0': fromId(/^-$/, () => '0'),
     'one line of an integer is enough': integers((text) => /^\d+$/m.exec(text)?.[0] ?? text),
   }),
   ...fails({ '7.2-invalid_request': /400 invalid_request.*200|400, or a page/ })({
@@ -205,6 +207,12 @@ export const restErrors: readonly Fault[] = [
     'reads digits of every script': time(/\p{Nd}/gu, (digit) => String(digit.codePointAt(0)! & 15)),
     'a NUL ends a time': time(/\0.*/s, ''),
     'reads the fields of a time as integers with a sign': time(/-\+(?=\d-)/, '-0'),
+    'reads a day up to its first letter': time(/-(\d)[a-z](?=T)/, '-0$1'),
+    'a day may have three digits': time(/-0(?=\d\dT)/, '-'),
+    'a minute may have one digit': time(/(?<=T\d\d:)(?=\d:)/, '0'),
+    'any letter is the zone Z': time(/[A-Y]$/, 'Z'),
+    'an hour, minutes and seconds may have dots between them': time(/T(\d\d)\.(\d\d)\.(\d\d)/, 'T$1:$2:$3'),
+    'a second may have one digit': time(/(?<=T\d\d:\d\d:)(?=\dZ)/, '0'),
     'ignores letters after a fraction': time(/(\.\d+)[a-z]+(?=Z$)/, '$1'),
     'decodes a time twice': time(/%3A/g, ':'),
     'decodes a query before it splits it': time(/&.*/s, ''),
@@ -235,6 +243,10 @@ export const restErrors: readonly Fault[] = [
   ...fails({ '7.2-invalid_request': /400 invalid_request.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'a digit of an integer that is no decimal one is 500': crashing((_, query) =>
       ['pageSize', 'from_id'].some((name) => /^\p{No}+$/u.test(query.get(name) ?? '')),
+    ),
+    // Python: text.lstrip('-').isdigit() holds, and int(text) fails.
+    'an integer after two minus signs is 500': crashing((_, query) =>
+      ['pageSize', 'from_id'].some((name) => /^--\d+$/.test(query.get(name) ?? '')),
     ),
   }),
   ...fails({ '5-scheme': /401 unauthenticated.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({

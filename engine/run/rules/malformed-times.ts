@@ -14,6 +14,9 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['1900-02-29T00:00:00Z', '2100-02-29T00:00:00Z'], // leap years of a lenient calendar
   ['2026-13-01T00:00:00Z', '2026-00-10T00:00:00Z'],
   ['2026-03-00T00:00:00Z', '2026-03-01T00:00Z'], // no seconds
+  ['2026-03-01T00:0:00Z', '2026-03-01T00:00:0Z'],
+  // To parsers of integers that end at the first letter, or skip zeros.
+  ['2026-03-1xT00:00:00Z', '2026-03-001T00:00:00Z'],
   ['2026-03-01T25:00:00Z', '2026-03-01T00:60:00Z'],
   ['2026-03-01T00:00:61Z', '2026-03-01T00:00:00+24:00'],
   ['2026-03-01T00:00:00+01:60', '2026-03-01T00:00:00+01:60'],
@@ -35,6 +38,7 @@ export const MALFORMED_TIMES: readonly (readonly [from: string, to: string])[] =
   ['2026-03-01T00:00:00Z\n', '2026-03-02T00:00:00Z\u0000'],
   ['2026-03-01T00:00:00\u0000Z', '2026-03-01T00:00:00+01:00[Europe/Berlin]'],
   ['2026-03-01T00:00:00UTC', '2026-03-01T00:00:00 EST'],
+  ['2026-03-01T00:00:00A', '2026-03-01T00.00.00Z'], // a zone of one letter, as PHP has it; dots for colons
   ['2026-03-01T00:00:00Z+01:00', '2026-03-01T12:00:00 PM'],
   ['2026/03/01T00:00:00Z', '2026-W09-7T00:00:00Z'],
   ['2026-060T00:00:00Z', '+002026-03-01T00:00:00Z'], // as JavaScript has it
