@@ -170,6 +170,8 @@ test(
       [`JWT ${text}`, 'JWT $TOKEN'],
       [`Digest ${text}`, 'Digest $TOKEN (as many letters as Bearer)', 'Digest $TOKEN'],
       [`BearerToken ${text}`, 'BearerToken $TOKEN'],
+      // A server may take what follows seven characters that begin with Bearer.
+      [`Bearer_${text}`, 'Bearer_$TOKEN (with an underscore for the space)', 'Bearer_$TOKEN'],
       [`XBearer ${text}`, 'XBearer $TOKEN'],
       [text, '$TOKEN (without a scheme)', '$TOKEN'],
       ['Bearer', 'Bearer (without a token)', 'Bearer'],

@@ -95,6 +95,7 @@ export const authentication: readonly Fault[] = [
     'accepts a token without a scheme': authorizedAs(/^\S+\.\S+\.\S+$/, 'Bearer $&'),
     'ignores the scheme': authorizedAs(/^\S+ (?=\S+\.\S+\.\S+$)/, 'Bearer '),
     'replaces the first six characters by Bearer': authorized((value) => `Bearer ${value.slice(7)}`),
+    'takes what follows seven characters that begin with Bearer': authorizedAs(/^Bearer.(?=\S+$)/, 'Bearer '),
     'accepts the scheme JWT': authorizedAs(/^JWT /, 'Bearer '),
     'reads the first of several credentials': authorized((value) => value.split(',')[0]!.trim()),
     'reads the last of several words after Bearer': authorizedAs(/^Bearer .* (?=\S+$)/, 'Bearer '),
