@@ -1,5 +1,5 @@
 /** Section 4.2: faults in which screenings a window selects, and in which windows are accepted. */
-import { parseScreening } from '../../engine/data/dataset.ts';
+import { MAX_ID, parseScreening } from '../../engine/data/dataset.ts';
 import {
   cutInstant,
   compareInstants,
@@ -270,7 +270,7 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-from_id': /(item|\d)/ })({
     'one more than the greatest from_id is the smallest': cursor((_, fromId) => ({
-      fromId: BigInt.asIntN(64, fromId + 1n) - 1n,
+      fromId: fromId === MAX_ID ? -MAX_ID : fromId,
     })),
     'truncates from_id to 32 bits': cursor((_, fromId) => ({ fromId: BigInt.asIntN(32, fromId) })),
   }),
