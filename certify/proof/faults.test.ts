@@ -37,6 +37,7 @@ const ANOTHER_ROOT = [
   'two items are swapped after the fifth page of size 7',
   'a cache key without offsets',
   'the + of an offset is not encoded in next',
+  'an offset east of UTC is another one in next, with a raw +',
   'a token response in deflate without Content-Encoding',
 ];
 
