@@ -107,7 +107,7 @@ const ROWS = [
     mostGrowth: [2, 'refusals', 2],
     raises: [0.5, 'refusals', 2],
     beyond: [2, 'feedback', 1],
-    longestPauseSeconds: [0.5, 'quotas', 0],
+    longestPauseSeconds: [0.5, 'feedback', 9],
     banDeviations: [2, 'feedback', 7],
   }),
   ...witnesses(SEARCH, {
