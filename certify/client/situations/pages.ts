@@ -1,4 +1,5 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
+import { withPairs } from '../../../engine/client/page.ts';
 import { answers, both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { followFindings } from '../judge-requests.ts';
 import { mints, pageRequests } from '../record.ts';
@@ -18,9 +19,7 @@ const spelt = (title: string, spell: (next: URL) => string): SituationRow => ({
   stage: () => usual(nextUrls(spell)),
   judge: followFindings,
 });
-/** The same URL with a query made of the parameters of next. */
-const withPairs = (next: URL, change: (pairs: string[]) => string[]): string =>
-  `${next.origin}${next.pathname}?${change(next.search.slice(1).split('&')).join('&')}`;
+
 const everyOctet = (text: string): string =>
   Buffer.from(decodeURIComponent(text)).toString('hex').replace(/../g, '%$&');
 
@@ -115,15 +114,22 @@ export const pagesSituations = situationsOf('4.2', {
   },
   'next-in-another-order': spelt(
     '`next` is followed as given, with its parameters in another order',
-    (next) => withPairs(next, (pairs) => pairs.reverse()),
+    (next) => withPairs(next.href, (pairs) => [...pairs].reverse()),
   ),
   'next-with-extra-parameters': spelt(
     '`next` is followed as given, with parameters that the client does not know, empty and repeated ones too',
     (next) =>
-      withPairs(next, (pairs) => ['snapshot=a%2Fb', ...pairs, 'cursor=eJwz%3D', 'tag=b', 'tag=a', 'all=']),
+      withPairs(next.href, (pairs) => [
+        'snapshot=a%2Fb',
+        ...pairs,
+        'cursor=eJwz%3D',
+        'tag=b',
+        'tag=a',
+        'all=',
+      ]),
   ),
   'next-percent-encoded': spelt('`next` is followed as given, whatever it percent-encodes', (next) =>
-    withPairs(next, (pairs) =>
+    withPairs(next.href, (pairs) =>
       pairs.map((pair) => pair.replace(/(?<!^pageSize)=(.*)/, (_, value: string) => `=${everyOctet(value)}`)),
     ),
   ),
