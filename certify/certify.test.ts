@@ -342,13 +342,13 @@ for (const [name, lateMs, said, front = {}] of [
     expect(saidOf(report, '7.2-server-error')).toMatch(said);
   });
 
-const ofNobody = parseScreening(
+const ofAnother = parseScreening(
   '{"id":1,"tenantId":"00000000-0000-4000-8000-00000000000a","testTime":"2024-06-01T00:00:00Z"}',
 );
 
 for (const [what, dataset] of [
   ['an empty dataset', []],
-  ['a dataset of another tenant', [ofNobody]],
+  ['a dataset of another tenant', [ofAnother]],
 ] as const)
   test(`${what} leaves only 4.2-window untested`, byTurns(what, 2), async ({ small }) => {
     const only = ['4.2-window', '4.2-from_id', '4.2-r2-inverted', '5-missing'] as const;

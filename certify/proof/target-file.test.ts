@@ -123,7 +123,7 @@ const SUPPLIES: Readonly<Record<string, readonly [ids: string, supply: Supply, w
     () => ({ issuer: 'https://elsewhere.example' }),
     /issuer is https:\/\/elsewhere\.example, but tokens name authUrl/,
   ],
-  'a tenantId of nobody': [
+  'a tenantId of no tenant': [
     '9-prefix,2.2-tenant_id',
     client('primary', { tenantId: NOBODY }),
     /clients\.primary\.tenantId is 0.* for tenant 7d0c5a52/,

@@ -152,8 +152,8 @@ export function declaredQuota(
 export const isPaced = ({ settled, windowSeconds }: Quota): boolean => settled && windowSeconds === undefined;
 
 /**
- * Whether 429 may depend on how long answers take: admitted requests were queued, or as many of them are in flight as
- * are admitted at once from rest, as with concurrency limits of several processes.
+ * Whether 429 may depend on how long answers take: admitted requests were queued, or at least half as many are in
+ * flight as a burst from rest has, as with the concurrency limits of several processes.
  */
 export function followsLatency(run: readonly Sample[], quota: Quota, idleMs: number): boolean {
   if (!isPaced(quota)) return false;
