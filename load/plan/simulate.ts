@@ -70,17 +70,18 @@ export function servePolls(
   random: () => number,
 ) {
   const queue = new WorkQueue(workers);
-  const [startMs, endMs] = [polls[0]?.atMs ?? 0, polls.at(-1)?.atMs ?? 0];
+  const arrivals = polls.map(({ atMs, pages }, poll) => ({ atMs, poll, pages }));
+  const [startMs, endMs] = [arrivals[0]?.atMs ?? 0, arrivals.at(-1)?.atMs ?? 0];
   const served = {
     pollMs: new Float64Array(polls.length),
     pageMs: [] as number[],
     backfillMs: [] as number[],
   };
   // The next page of polls and back-fills in progress, in descending order of time.
-  const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: Infinity }));
+  const open = Array.from({ length: backfills }, () => ({ atMs: startMs, poll: -1, pages: 0 }));
   for (let next = 0; ;) {
-    const [arrival, page] = [polls[next], open.at(-1)];
-    const one = arrival && !(page && page.atMs < arrival.atMs) ? { ...arrival, poll: next++ } : open.pop();
+    const [arrival, page] = [arrivals[next], open.at(-1)];
+    const one = arrival && !(page && page.atMs < arrival.atMs) ? arrivals[next++] : open.pop();
     if (!one) return served;
     const { atMs, poll, pages } = one;
     const price = poll < 0 ? backfillWork : pagePrice;
