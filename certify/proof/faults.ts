@@ -8,6 +8,7 @@ import { readDataset } from '../../engine/data/dataset.ts';
 import { memoizeLatest } from '../../engine/data/memoize.ts';
 import { sayMismatch } from '../../engine/checks/mismatch.ts';
 import { resolveTarget, type Target } from '../../engine/target/target.ts';
+import { fakeClock } from '../../engine/testing.ts';
 import { startOn, type Stack, type World } from '../../reference-server/testing.ts';
 import type { ReferenceServer, ServerOptions } from '../../reference-server/run/start.ts';
 import { tripped, type Fault } from '../../reference-server/faults/fault.ts';
@@ -129,6 +130,8 @@ export async function certifyFault(
     shrink: { requests: 40 },
     // Data on these servers appears immediately or never.
     pollingScale: 0.1,
+    // In process only a rate limit needs real time.
+    clock: stack === 'real' || fault.server?.rateLimit ? undefined : fakeClock(Date.now),
     signal: proved.signal,
     onProgress: ({ findings }) => {
       for (const { id, mismatch } of findings) if (left.get(id)?.test(sayMismatch(mismatch))) left.delete(id);
