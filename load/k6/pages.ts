@@ -11,6 +11,7 @@ import type { Rules } from './lib/config.ts';
 import { HEAD_SECONDS, isOfPages, PAGES } from './lib/presets.ts';
 import { clientOfVu, runSetup, SETUP, type SetupData } from './lib/setup.ts';
 import { shortlyBefore } from './lib/window.ts';
+import { randomSource } from '../estimate/random.ts';
 
 if (!isOfPages(name))
   throw new Error(`-e SCENARIO=${name}: one of ${Object.keys(PAGES).join(', ')} is expected`);
@@ -67,16 +68,16 @@ let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Requests the next page of the VU's traversal. */
-function sendPage(data: SetupData, { dueAtMs, draw }: DueRequest): Sent {
+function sendPage(data: SetupData, { dueAtMs, seed }: DueRequest): Sent {
   const client = clientOfVu(config, data);
-  if (outages && draw() < RENEWAL_SHARE)
+  if (outages && randomSource(~seed)() < RENEWAL_SHARE)
     try {
       client.renew();
     } catch {
       // Keeps the old token; the next request shows the failure.
     }
   if (!pageRequest || walked >= WALK_PAGES) {
-    pageRequest = firstPage(data, draw, client);
+    pageRequest = firstPage(data, randomSource(seed), client);
     walked = 0;
   }
   const sent = client.fetchPage(pageRequest, dueAtMs);

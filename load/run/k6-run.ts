@@ -49,7 +49,8 @@ export async function writeScript(config: LoadConfig, directory: string) {
   await writeFile(LOAD_CONFIG, JSON.stringify(config));
   const from = (file: string): string => JSON.stringify(scriptPath(file));
   const own = from(config.scenario);
-  const script = `export * from ${own};\nexport { default } from ${own};\n`;
+  // A binding of its own: k6 would resolve a re-exported function by its path again in every iteration.
+  const script = `import iteration from ${own};\nexport * from ${own};\nexport default iteration;\n`;
   await writeFile(path, `${script}export { handleSummary } from ${from('lib/summary')};\n`);
   return { LOAD_CONFIG, path };
 }

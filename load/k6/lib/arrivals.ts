@@ -7,7 +7,7 @@ import type { Scenario } from 'k6/options';
 import type { SetupData } from './setup.ts';
 import { areMetricsRead, areRecordsRead, sharedRun, type LoadConfig } from './config.ts';
 import { type Answered, writeArrival } from './record.ts';
-import { dueMoments, randomSource } from '../../estimate/random.ts';
+import { dueMoments } from '../../estimate/random.ts';
 
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
 const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
@@ -20,10 +20,8 @@ const SPIKE = [
   ['after', Infinity],
 ] as const;
 
-/** When a request is due, since the epoch and since the start of the run, and random numbers of its own. */
-export interface DueRequest extends Readonly<Record<'dueAtMs' | 'dueMs', number>> {
-  readonly draw: () => number;
-}
+/** When a request is due, since the epoch and since the start of the run, and the seed of its own random numbers. */
+export type DueRequest = Readonly<Record<'dueAtMs' | 'dueMs' | 'seed', number>>;
 
 /**
  * The k6 scenario of a script, and its iteration, which waits for its moment, sends and records. k6's own arrival rates
@@ -61,7 +59,7 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
     // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
     const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
     lag?.add(schedulerLagMs);
-    const answered = send(data, { dueAtMs, dueMs, draw: randomSource(seed * 7919 + index) });
+    const answered = send(data, { dueAtMs, dueMs, seed: seed * 7919 + index });
     if (areRecordsRead) writeArrival(answered, dueMs, schedulerLagMs);
   };
   return { scenario, iteration };

@@ -229,9 +229,9 @@ export class Client {
       timeout: this.config.timeoutSeconds * 1000,
       redirects: 0,
       // A fixed name, so that each cursor in a URL does not create a time series.
-      tags: areMetricsRead
-        ? { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId }
-        : {},
+      ...(areMetricsRead
+        ? { tags: { name: 'page', page, page_size: String(pageSize), client: this.credentials.clientId } }
+        : {}),
       // k6 then receives the body without keeping it, which costs a third less per page.
       responseType: (isJudged ? 'text' : 'none') as 'text',
     });
@@ -249,8 +249,13 @@ export class Client {
       if (this.isLoad && areMetricsRead) this.#tell(url, response);
     }
     const headers = response?.headers ?? {};
+    // Member by member: k6 is slow at spreading objects.
     return {
-      ...{ status, response, ...times, errorCode: response?.error_code ?? 0 },
+      status,
+      response,
+      serviceMs: times.serviceMs,
+      latencyMs: times.latencyMs,
+      errorCode: response?.error_code ?? 0,
       next: status === 200 ? linkedNext(headers['Link'], url) : undefined,
       retryAfterSeconds: status === 429 ? retryAfterOf(headers) : undefined,
       policy: status === 429 || (status === 200 && isJudged) ? policyOf(headers) : undefined,
@@ -276,9 +281,12 @@ export class Client {
   }
 
   #write(record: LoadRecord): void {
-    const tokens = this.#tokens.flatMap((token) => [token, encodeURIComponent(token)]);
+    const tokens = new Set(this.#tokens.flatMap((token) => [token, encodeURIComponent(token)]));
     write(record, (text) =>
-      tokens.reduce((shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown), text),
+      [...tokens].reduce(
+        (shown, token) => (shown.includes(token) ? shown.split(token).join(TOKEN) : shown),
+        text,
+      ),
     );
   }
 }

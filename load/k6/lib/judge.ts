@@ -167,6 +167,8 @@ export function policyOf(headers: PageAnswer['headers']): RatePolicy | undefined
     const key = name.toLowerCase();
     if (key.includes('ratelimit')) given[key.replace(/^x-/, '')] = headers[name]!;
   }
+  // Most servers declare none; the regular expressions cost as much as a page.
+  if (Object.keys(given).length === 0) return undefined;
   const all = [given['ratelimit-policy'], given['ratelimit-limit']].join(',');
   const policies = all.split(',').flatMap((item) => {
     const limit = Number(/;\s*q="?(\d+)/i.exec(item)?.[1] ?? /^\s*(\d+)\s*;/.exec(item)?.[1]);

@@ -47,7 +47,11 @@ export type LoadRecord =
 export const TOKEN = 'a-token-of-this-run-which-no-answer-may-repeat';
 
 export const write = (record: LoadRecord, redact = (text: string): string => text): void =>
-  console.log(redact(JSON.stringify(record)));
+  writeLine(redact(JSON.stringify(record)));
+
+let log: typeof console.log | undefined;
+/** k6 makes a function on each access to `console.log`: it is kept, but not from the init stage, which has another. */
+const writeLine = (line: string): void => (log ??= console.log)(line);
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
@@ -61,7 +65,7 @@ export function writeArrival(sent: Answered, due: number, schedulerLagMs: number
     errorCode > 0 || policy || retryAfterSeconds !== undefined || pages !== undefined
       ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy, pages }).slice(1, -1)}`
       : '';
-  console.log(`{"kind":"arrival",${times},"status":${status}${more}}`);
+  writeLine(`{"kind":"arrival",${times},"status":${status}${more}}`);
 }
 
 /** Undefined for anything but an object in JSON. */
