@@ -24,10 +24,12 @@ import {
   isScreenings,
   middleware,
   refusal,
+  withHeader,
 } from '../../reference-server/run/alter.ts';
 import { authorized, headerOf, tokenOf } from '../../reference-server/faults/bearer.ts';
 import { anySecret, refusing } from '../../reference-server/faults/forms.ts';
 import { answersFor } from '../../reference-server/variants/accidents.ts';
+import { beyond } from '../../reference-server/variants/health.ts';
 import { listenOn, sockets } from '../../reference-server/non-implementations/tools.ts';
 import { selectIds } from '../../engine/requirements.ts';
 
@@ -326,6 +328,15 @@ test('waits for a firewall that blocks all requests after an odd one', async ({ 
   });
   const only = ['7.2-no-unprovoked-5xx', '7.2-forbidden', '7.2-body'] as const;
   expect(failedOf(await certifyServer(small, firewall, 'bare', { runs: 1, only, clock }))).toEqual([]);
+});
+
+// As limit_req of nginx without a burst, with 429: requests that wait for it may take what it admits from one another.
+test('waits for a rate limit of 20 a second that admits one request at a time', async ({ small }) => {
+  const clock = fakeClock(Date.now);
+  const tooMany = () => withHeader(refusal('429 rate_limited'), 'retry-after', '1');
+  const server = beyond({ limit: 20, burst: 1 }, tooMany, isScreenings, clock.now);
+  const report = await certifyServer(small, server, 'bare', { only: '4.2', runs: 2, clock });
+  expect(report.verdict, report.summary).toBe('conformant');
 });
 
 test('a run uses both versions of HTTP if both are offered, and reports them', FULL, async ({ small }) => {

@@ -48,15 +48,16 @@ export const cache = (hasAge: boolean, forMs = 2_000, where = (_: ServiceRequest
 });
 
 /** Answers matching requests with `answer` where the bucket is empty. */
-const beyond = (
+export const beyond = (
   bucket: Pick<RateLimit, 'limit' | 'burst'>,
   answer: () => ServiceAnswer,
   where: Where,
+  now = Date.now,
 ): ServerOptions =>
   middleware(() => {
     const quota = createRateLimiter({ ...bucket, windowMs: 1_000, algorithm: 'token-bucket' });
     return (request, next) =>
-      where(request, queryOf(request)) && quota('all', Date.now()) !== undefined ? answer() : next(request);
+      where(request, queryOf(request)) && quota('all', now()) !== undefined ? answer() : next(request);
   });
 
 export const health: Groups = {
