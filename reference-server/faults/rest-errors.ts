@@ -188,6 +188,10 @@ export const restErrors: readonly Fault[] = [
     'a time without offset is UTC': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$/, '$1Z'),
     'a time without offset is UTC where it has a fraction': time(/^(.*:\d\d\.\d+)$/, '$1Z'),
     'a date alone is its midnight': time(/^(\d{4}-\d\d-\d\d)$/, '$1T00:00:00Z'),
+    'a date of to with Z is its midnight': reading(['to'], (text) =>
+      text.replace(/^(\d{4}-\d\d-\d\d)Z$/, '$1T00:00:00Z'),
+    ),
+    'the minutes of an offset may have one digit': time(/(?<=[+-]\d\d:)(?=\d$)/, '0'),
     'accepts epoch seconds': time(/^\d{10}$/, SPRING),
     'accepts a time without seconds': time(/^(\d{4}-\d\d-\d\dT\d\d:\d\d)Z$/, '$1:00Z'),
     'accepts a fraction of a minute': time(/^(.*T\d\d:\d\d)\.\d+Z$/, '$1:00Z'),
@@ -226,6 +230,8 @@ export const restErrors: readonly Fault[] = [
   }),
   ...fails({ '7.2-invalid_time_range': /400 invalid_time_range.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
     'an offset beyond eighteen hours is 500': crashing(edgeLike(/[+-](18:(?!00)|19:|2[0-3]:)/)),
+    'second 60 is 500 where the offset is a number': crashing(edgeLike(/:60(\.\d+)?[+-]/)),
+    'second 60 of to is 500': crashing(hasParameter('to', /:60(\.\d+)?(Z|[+-])/)),
     'minute 60 of an offset of from is 500': crashing(hasParameter('from', /[+-]\d\d:[6-9]\d$/)),
   }),
   ...fails({ '7.2-page_size_out_of_range': /400 page_size_out_of_range.*200/ })({
