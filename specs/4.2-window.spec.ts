@@ -302,10 +302,14 @@ test(
     if (item.at.fraction !== '999999')
       await ask({ ...second, fraction: '9999999' }, shift(second, 2n, 0), 7, lacksItem(item));
     const micro = shift(item.at, 1n, MICRO);
+    // Rounding up `to` shows only where a screening is there.
+    const next = sample.items.find(({ at }) => compareInstants(at, shift(micro, 1n, MICRO)) > 0)?.at;
+    const isEdge = next && isMovable(next) && next.fraction.length <= MICRO + 1;
     for (const digits of [7, 8, 9, 10, 11, 12]) {
       const beyond = shift(micro, 1n, digits);
       await ask(item.at, beyond, digits, containsItem(item));
-      await ask(beyond, shift(beyond, 1n, 0), digits, lacksItem(item));
+      const to = isEdge ? next : shift(beyond, 1n, 0);
+      await ask(beyond, to, digits, (exchange) => lacksItem(item)(exchange) ?? endsBefore(to)(exchange));
     }
   },
 );

@@ -39,6 +39,8 @@ const respelled = (pattern: RegExp, to: string | ((sign: string) => string)): Se
 
 const parsed = (read: Rules['read']): ServerOptions => rows({ read });
 
+const nextMicrosecond = (at: Instant): Instant => shift(cutInstant(at, 6), 1n, 6);
+
 const converted = (convert: (at: Instant, name: 'from' | 'to') => Instant): ServerOptions =>
   parsed((text, name) => convert(instant(text), name));
 
@@ -197,9 +199,15 @@ export const window: readonly Fault[] = [
       name === 'to' && at.fraction === '000001' ? cutInstant(at, 0) : at,
     ),
     'a from of seven digits is rounded up to the next microsecond': parsed((text, name) =>
-      name === 'from' && /\.\d{7}(?!\d)/.test(text)
-        ? shift(cutInstant(instant(text), 6), 1n, 6)
-        : instant(text),
+      name === 'from' && /\.\d{7}(?!\d)/.test(text) ? nextMicrosecond(instant(text)) : instant(text),
+    ),
+  }),
+  ...fails({ '4.2-window': /only items in \[/, '4.2-fractions': /no item at/ })({
+    'a to of seven digits is rounded up to the next microsecond': parsed((text, name) =>
+      name === 'to' && /\.\d{7}(?!\d)/.test(text) ? nextMicrosecond(instant(text)) : instant(text),
+    ),
+    'a to of ten to twelve digits is rounded up to the next microsecond': parsed((text, name) =>
+      name === 'to' && /\.\d{10,}/.test(text) ? nextMicrosecond(instant(text)) : instant(text),
     ),
   }),
   ...fails({ '4.2-window': /items in \[|on the page/ })({
@@ -269,6 +277,12 @@ export const window: readonly Fault[] = [
     })),
   }),
   ...fails({ '4.2-from_id': /(item|\d)/ })({
+    'a from of ten to twelve digits is rounded up to the next microsecond where there is a from_id': rows({
+      begins: (row, asked) => {
+        const isRounded = asked.fromId !== undefined && /\.\d{10,}/.test(asked.raw.get('from') ?? '');
+        return RULES.begins(row, isRounded ? { ...asked, from: nextMicrosecond(asked.from) } : asked);
+      },
+    }),
     'one more than the greatest from_id is the smallest': cursor((_, fromId) => ({
       fromId: fromId === MAX_ID ? -MAX_ID : fromId,
     })),
