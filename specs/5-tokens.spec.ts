@@ -8,6 +8,7 @@ import {
   inOtherCase,
   partsOf,
   withAlteredSignature,
+  withExchangedLetters,
   withLetter,
   withMembers,
   type TokenPart,
@@ -73,7 +74,12 @@ function alteredBearers(token: string): Authorization[] {
     ]),
     ['header altered: a member more', withMembers(head, { kit: true }), payload, signature],
     ['signature altered in its middle', ...withAlteredSignature([head, payload, signature])],
-    ['signature altered near its beginning', head, payload, withLetter(signature, 1, 'A')],
+    [
+      'two letters near the beginning of its signature exchanged',
+      head,
+      payload,
+      withExchangedLetters(signature),
+    ],
     // The last letter may contain padding bits, so it is not altered.
     ['signature altered near its end', head, payload, withLetter(signature, signature.text.length - 4, 'A')],
     [OTHER_CASE, head, payload, inOtherCase(signature)],

@@ -155,6 +155,12 @@ export const authentication: readonly Fault[] = [
       const { tenant_id, sub, exp } = payloadOf(token) ?? {};
       return JSON.stringify([token.split('.')[2], tenant_id, sub, exp]);
     }),
+    'caches verified tokens by the sum of their characters': cachedBy((token) =>
+      String([...token].reduce((sum, letter) => sum + letter.charCodeAt(0), 0)),
+    ),
+    'caches verified tokens by header, payload and the letters of the signature in any order': cachedBy(
+      (token) => token.replace(/[^.]*$/, (signature) => [...signature].sort().join('')),
+    ),
     'compares the first 20 characters of signatures': cachedWithout(/(?<=^[^.]*\.[^.]*\.[^.]{20})[^.]*$/),
     'verifies the first three parts of a token with more': verifying(
       () => (token, nowSeconds, real) => real(token.split('.').slice(0, 3).join('.'), nowSeconds),
@@ -172,6 +178,12 @@ export const authentication: readonly Fault[] = [
     'pages after a cursor are served to every tenant': accepting('forbidden', isAfterCursor),
   }),
   ...failsFull({ '5-expired': /401 unauthenticated.*200/ })({
+    'does not compare exp after bearer in lower case': anonymous(
+      every(isAfterSmallBearer, (request) => {
+        const claims = payloadOf(authorizationOf(request).slice('bearer '.length));
+        return claims !== undefined && claims.exp < Date.now() / 1000;
+      }),
+    ),
     'accepts tokens for twenty minutes after exp': verifying(() => async (token, nowSeconds, real) => {
       const exp = payloadOf(token)?.exp ?? 0;
       return real(token, exp < nowSeconds && exp + 1_200 > nowSeconds ? exp - 1 : nowSeconds);

@@ -68,16 +68,17 @@ export const trusted = (isBelieved: (token: string, header: TokenHeader) => bool
       isBelieved(token, headerOf(token)) ? payloadOf(token) : real(token, nowSeconds),
   );
 
-/** Also accepts tokens signed with HMAC-SHA256 and the given secret, even an empty one. */
+/** Also accepts tokens signed with HMAC and the given secret, even an empty one. */
 export const hmacKey = (
   secretOf: (header: TokenHeader, claims: TokenClaims) => string | Buffer | undefined,
+  hash = 'sha256',
 ): ServerOptions =>
   trusted((token, header) => {
     const [head, body, signature] = token.split('.');
     const claims = payloadOf(token);
     const secret = claims && secretOf(header, claims);
     if (secret === undefined) return false;
-    return createHmac('sha256', secret).update(`${head}.${body}`).digest('base64url') === signature;
+    return createHmac(hash, secret).update(`${head}.${body}`).digest('base64url') === signature;
   });
 
 /** Signs tokens with HMAC and this secret, and accepts only those. */

@@ -106,6 +106,8 @@ export const forged: readonly Fault[] = [
       publishing(RS256.kid),
     ),
     'an unknown kid selects an empty HMAC key': hmacKey(({ kid }) => (kid === undefined ? undefined : '')),
+    'an empty HMAC key verifies HS384': hmacKey(({ alg }) => (alg === 'HS384' ? '' : undefined), 'sha384'),
+    'an empty HMAC key verifies HS512': hmacKey(({ alg }) => (alg === 'HS512' ? '' : undefined), 'sha512'),
     'kid is inserted into the SQL query for the HMAC key': hmacKey(
       ({ kid = '' }) => /' UNION SELECT '(.*)$/i.exec(kid)?.[1],
     ),

@@ -54,13 +54,19 @@ export const forgedBearer = (token: string, label: string): Authorization =>
 export const expiredBearer = async (kit: Kit): Promise<Authorization> =>
   bearerOfExpired(await expiredTokenOf(kit), 'the expired token');
 
-const bearerOfExpired = (text: string, label: string): Authorization =>
-  bearerHeader(`Bearer ${text}`, `Bearer (${label})`, 'Bearer ${EXPIRED_TOKEN:?put the expired token there}');
+const bearerOfExpired = (text: string, label: string, scheme = 'Bearer'): Authorization =>
+  bearerHeader(
+    `${scheme} ${text}`,
+    `${scheme} (${label})`,
+    `${scheme} \${EXPIRED_TOKEN:?put the expired token there}`,
+  );
 
 /** Every expired token must be answered 401 unauthenticated. Throws like expiredBearer. */
 export async function expiredUnauthenticated(kit: Kit): Promise<void> {
-  for (const { text, label } of await expiredTokensOf(kit)) {
-    const exchange = await askOwnPath(kit, bearerOfExpired(text, label));
+  const expired = (await expiredTokensOf(kit)).map((token) => ({ ...token, scheme: 'Bearer' }));
+  // In the other case too, which a gateway may let pass.
+  for (const { text, label, scheme } of [...expired, { ...expired[0]!, scheme: 'bearer' }]) {
+    const exchange = await askOwnPath(kit, bearerOfExpired(text, label, scheme));
     const exp = secondsOf(member(claimsOf(text), 'exp'));
     const judge: Judge = (answer) => {
       const mismatch = refused(kit, UNAUTHENTICATED)(answer);
