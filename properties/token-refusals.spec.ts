@@ -21,7 +21,8 @@ const credentials = fc
 /** Values that contain the right one, or are contained in it. */
 const near = (right: string): string[] => [
   right.slice(1),
-  `x/${right}`,
+  // The right one at its end, also where it is trimmed.
+  ` ${right}`,
   // Databases pad texts with blanks before they compare them.
   `${right} `,
   `${right}\n`,
@@ -31,6 +32,7 @@ const near = (right: string): string[] => [
 /** A parser may trim a value where the trimmed value grants no more than the right one. */
 const nearButTrimmed = (right: string): string[] => [
   right.slice(0, -1),
+  `x/${right}`,
   ...near(right).filter((text) => text === text.trim()),
 ];
 
@@ -59,6 +61,10 @@ const encodedTwice = (right: string): string => right.replace(/^./, percentEncod
 /** The value with an accent on one letter, which accent-insensitive databases find equal; empty if it has no vowel. */
 const accented = (right: string): string[] =>
   /[aeiou]/i.test(right) ? [right.replace(/[aeiou]/i, (letter) => `${letter}\u0301`.normalize())] : [];
+
+/** The value with its first letter or digit in full width, which normalisation (NFKC) and some databases find equal. */
+const widened = (right: string): string =>
+  right.replace(/[a-z0-9]/i, (letter) => String.fromCharCode(letter.charCodeAt(0) + 0xfee0));
 
 /** Firewalls count punctuation, take a value that is encoded twice for an attack, and answer control characters with any 4xx. */
 const mayBeBlocked = (value: string, exchange: Exchange): boolean =>
@@ -120,6 +126,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
       // Of a query it ends the text, and makes the rest a comment.
       `${right}' -- `,
       ...accented(right),
+      widened(right),
     ],
   },
   {
@@ -134,6 +141,7 @@ const TOKEN_PARAMETERS: readonly Parameter[] = [
       INJECTION,
       ...DEFAULTS.filter((secret) => secret !== right),
       ...accented(right),
+      widened(right),
     ],
   },
 ];

@@ -197,6 +197,8 @@ export const tokenErrorFaults: readonly Fault[] = [
   }),
   ...failsFull({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'accepts the client_secret of a tutorial': anySecret((shown) => shown === 'secret'),
+    'normalizes a client_secret (NFKC)': single('client_secret', (secret) => secret.normalize('NFKC')),
+    'trims blanks before a client_secret': single('client_secret', (secret) => secret.trimStart()),
     'client_secret is inserted into an SQL query': anySecret((shown) => /' OR '1'='1$/i.test(shown)),
   }),
   ...fails({
@@ -220,6 +222,8 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_client-id': /401 invalid_client.*(200|token)/ })({
     'compares client_ids case-insensitively': firstClientLike((id) => id.toLowerCase() === FIRST_CLIENT),
     'accepts a client_id with a suffix': firstClientLike((id) => id.startsWith(FIRST_CLIENT)),
+    'normalizes a client_id (NFKC)': single('client_id', (id) => id.normalize('NFKC')),
+    'trims blanks before a client_id': single('client_id', (id) => id.trimStart()),
     'client_id is inserted into an SQL query': single('client_id', (id) => id.replace(/' *--.*$/, '')),
     'looks a client_id up with LIKE': anyClient((id) => id === '%'),
   }),
