@@ -35,6 +35,22 @@ function apply(text: string, { kind, at, letter }: Edit): string {
   return `${text.slice(0, place)}${kind === 'drop' ? '' : letter}${rest}`;
 }
 
+const FIELDS_AT_MOST = 9;
+
+/** What a time without one of its fields, or with another number of digits in it, may look like. */
+const FIELD_CHANGES: Readonly<Record<string, (field: string, separator: string) => string>> = {
+  'without its first digit': (field, separator) => separator + field.slice(1),
+  'with a digit more': (field, separator) => `${separator}${field}0`,
+  'left out': (_, separator) => separator,
+  'left out with its separator': () => '',
+};
+
+const withField = (text: string, place: number, change: string): string => {
+  const fields = [...text.matchAll(/(\D?)(\d+)/g)];
+  const { 0: all, 1: separator = '', 2: field = '', index } = fields[place % fields.length]!;
+  return text.slice(0, index) + FIELD_CHANGES[change]!(field, separator) + text.slice(index + all.length);
+};
+
 /** Has the shape of RFC 3339 but many parsers reject it: both answers are allowed. */
 const isTolerated = (text: string): boolean =>
   /[+-](1[89]|2\d):\d{2}$/.test(text) ||
@@ -44,8 +60,18 @@ const isTolerated = (text: string): boolean =>
   /^\d{4}-\d\d-\d\d[^\dT]/.test(text);
 
 const malformedTimes = fc
-  .tuple(fc.constantFrom(...TIMES), fc.array(edits, { minLength: 1, maxLength: 2 }))
-  .map(([text, changes]) => changes.reduce(apply, text))
+  .oneof(
+    fc
+      .tuple(fc.constantFrom(...TIMES), fc.array(edits, { minLength: 1, maxLength: 2 }))
+      .map(([text, changes]) => changes.reduce(apply, text)),
+    fc
+      .tuple(
+        fc.constantFrom(...TIMES),
+        fc.nat({ max: FIELDS_AT_MOST - 1 }),
+        fc.constantFrom(...Object.keys(FIELD_CHANGES)),
+      )
+      .map(([text, place, change]) => withField(text, place, change)),
+  )
   .filter((text) => text !== '' && parseInstant(text) === undefined && !isTolerated(text));
 
 /** Contains at least one character that no integer has. */

@@ -152,6 +152,9 @@ export const LAW_FAULTS: readonly LawFault[] = [
     'a third digit where two are due is not looked at': reading(['from', 'to'], (text) =>
       text.replace(/(?<=[-T:+]\d\d)\d(?=[-T:Z.+]|$)/g, ''),
     ),
+    'a field of two digits that is left out after a colon is 00': reading(['from', 'to'], (text) =>
+      text.replace(/:(?=[:Z.+-]|$)/g, ':00'),
+    ),
     'a month and a day of one digit are read': reading(['from', 'to'], (text) =>
       text.replace(/(?<=^\d{4}.*-)\d(?=[-T])/g, '0$&'),
     ),
