@@ -86,7 +86,7 @@ test(
   },
 );
 
-/** In turn: as it is, or with zeros to so many digits. */
+/** The least number of fraction digits of `from` in turn, reached with zeros. */
 const DIGITS_OF_FROM = [0, 12, 0, 7, 0, 10, 0, 9, 0, 8, 0, 11];
 
 /** Cursors within a tie, some with ids that no item has. */

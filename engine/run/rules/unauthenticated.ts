@@ -64,7 +64,7 @@ const bearerOfExpired = (text: string, label: string, scheme = 'Bearer'): Author
 /** Every expired token must be answered 401 unauthenticated. Throws like expiredBearer. */
 export async function expiredUnauthenticated(kit: Kit): Promise<void> {
   const expired = (await expiredTokensOf(kit)).map((token) => ({ ...token, scheme: 'Bearer' }));
-  // In the other case too, which a gateway may let pass.
+  // Also with the scheme in lower case, for which a gateway may have another rule.
   for (const { text, label, scheme } of [...expired, { ...expired[0]!, scheme: 'bearer' }]) {
     const exchange = await askOwnPath(kit, bearerOfExpired(text, label, scheme));
     const exp = secondsOf(member(claimsOf(text), 'exp'));
