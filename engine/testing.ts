@@ -35,7 +35,8 @@ export function fakeClock(base = (): number => 0): Clock & { advance(ms: number)
     async sleep(ms) {
       const untilMs = now() + ms;
       await setImmediate();
-      aheadMs += Math.max(0, untilMs - now());
+      // Whole milliseconds, as those of Date.now.
+      aheadMs += Math.ceil(Math.max(0, untilMs - now()));
     },
     advance: (ms) => void (aheadMs += ms),
   };
