@@ -30,10 +30,11 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
     DURATION: `${SECONDS}s`,
     RATE: String(RATE),
   };
+  const bareEnv = { ...env, GOGC: '100', GOMEMLIMIT: 'off' };
   const load = { requestsPerSecond: RATE, seconds: SECONDS, vus: 50 };
   const kinds = {
     judging: () => session.run('arrivals', load),
-    bare: () => runK6({ k6, config: session.config('../bench/bare-pages', load), env }),
+    bare: () => runK6({ k6, config: session.config('../bench/bare-pages', load), env: bareEnv }),
   };
   const pages = { judging: [] as number[], bare: [] as number[] };
   for (let round = 0; round < ROUNDS; round += 1) {

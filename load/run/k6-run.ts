@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { readFile, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryFolder } from '../../engine/files.ts';
@@ -59,6 +59,14 @@ export async function writeScript(config: LoadConfig, directory: string) {
 const MEMORY_MB = 1024;
 const MEMORY_MB_PER_VU = 8;
 
+/**
+ * With this much garbage, in per cent of what is in use, Go's collector runs a third as often as by default: that saves
+ * a tenth of k6's processor time. Beyond half of the memory, it runs as often as needed.
+ */
+const GOGC = '300';
+const collectorLimit = (maxMb: number): string =>
+  `${Math.round(Math.min(maxMb, totalmem() / 2 ** 20) / 2)}MiB`;
+
 /** k6 is killed after the planned duration and this time, so that it never blocks the kit. */
 const GRACE_SECONDS = 90;
 /** Time for k6 to write its results after an interrupt. */
@@ -81,7 +89,9 @@ export async function runK6(options: K6Options) {
   const trusted = ca === undefined ? {} : { SSL_CERT_DIR: `${directory.path}:${SSL_CERT_DIR}` };
   const outs = outputs.flatMap((output) => ['--out', output]);
   const args = ['run', '--quiet', '--no-color', '--log-format=raw', ...outs, path];
-  const variables = { ...baseEnvironment(), ...K6_OFFLINE, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
+  const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
+  const own = { ...baseEnvironment(), ...K6_OFFLINE, GOGC, GOMEMLIMIT: collectorLimit(maxMb) };
+  const variables = { ...own, ...env, ...trusted, LOAD_CONFIG, SUMMARY };
   const child = spawnGuarded(k6, args, { env: variables });
   child.stdout.resume();
   const kill = (): boolean => child.kill('SIGKILL');
@@ -101,7 +111,6 @@ export async function runK6(options: K6Options) {
   let killed: string | undefined;
   const { seconds, timeoutSeconds, probe } = config;
   const endMs = startedAt + (seconds + (probe?.maxSeconds ?? 0) + timeoutSeconds + GRACE_SECONDS) * 1000;
-  const maxMb = MEMORY_MB + MEMORY_MB_PER_VU * config.vus;
   const meter = setInterval(() => {
     const used = cpuSeconds(child.pid!);
     if (used !== undefined) readings.push({ atMs: performance.now(), cpuSeconds: used });

@@ -43,6 +43,8 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
     ...(areMetricsRead ? { tags: { phase: 'even' } } : {}),
   };
 
+  // When the last of these moments has passed, a VU may be left without another one.
+  const lastMs = due.length > vus ? due.at(due.length - vus - 1) : 0;
   let state: typeof exec.scenario | undefined;
   const iteration = (data: Data): void => {
     // `exec.scenario` creates an object on each access; one per VU suffices, as its values stay current.
@@ -60,7 +62,8 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
     const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
     lag?.add(schedulerLagMs);
     const answered = send(data, { dueAtMs, dueMs, seed: seed * 7919 + index });
-    if (areRecordsRead) writeArrival(answered, dueMs, schedulerLagMs);
+    const isLast = Date.now() >= data.startAtMs + lastMs;
+    if (areRecordsRead) writeArrival(answered, dueMs, schedulerLagMs, isLast);
   };
   return { scenario, iteration };
 }

@@ -55,8 +55,16 @@ const writeLine = (line: string): void => (log ??= console.log)(line);
 
 const rounded = (ms: number): number => Math.round(ms * 100) / 100;
 
-/** Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. */
-export function writeArrival(sent: Answered, due: number, schedulerLagMs: number): void {
+/** Arrivals of a VU that are written together, as each write costs as much as the rest of a record. */
+const TOGETHER_MS = 1000;
+let arrivals: string[] = [];
+let writtenAtMs = 0;
+
+/**
+ * Writes the most frequent record, mostly without JSON.stringify, which costs ten times as much. `isLast`: the VU may
+ * have no other arrival, so that this one is written without delay.
+ */
+export function writeArrival(sent: Answered, due: number, schedulerLagMs: number, isLast: boolean): void {
   const { status, errorCode = 0, retryAfterSeconds, policy, pages } = sent;
   const latencyMs = rounded(sent.latencyMs);
   const serviceMs = rounded(sent.serviceMs);
@@ -65,7 +73,11 @@ export function writeArrival(sent: Answered, due: number, schedulerLagMs: number
     errorCode > 0 || policy || retryAfterSeconds !== undefined || pages !== undefined
       ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy, pages }).slice(1, -1)}`
       : '';
-  writeLine(`{"kind":"arrival",${times},"status":${status}${more}}`);
+  arrivals.push(`{"kind":"arrival",${times},"status":${status}${more}}`);
+  const nowMs = Date.now();
+  if (!isLast && nowMs < writtenAtMs + TOGETHER_MS) return;
+  writeLine(arrivals.join('\n'));
+  [arrivals, writtenAtMs] = [[], nowMs];
 }
 
 /** Undefined for anything but an object in JSON. */
