@@ -9,6 +9,11 @@ import { areMetricsRead, areRecordsRead, sharedRun, type LoadConfig } from './co
 import { type Answered, writeArrival } from './record.ts';
 import { dueMoments } from '../../estimate/random.ts';
 
+/** Bound once: k6 looks up each global and each import by its name whenever it is used. */
+const { now } = Date;
+const wait = sleep;
+const record = areRecordsRead ? writeArrival : undefined;
+
 /** Runners in a cluster write no records; they report their scheduler lag by this metric. */
 const lag = sharedRun ? new Trend('scheduler_lag_ms', true) : undefined;
 
@@ -54,16 +59,15 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
     if (index >= due.length) return;
     const dueMs = due.at(index);
     const dueAtMs = data.startAtMs + dueMs;
-    const earlyMs = dueAtMs - Date.now();
-    if (earlyMs > 0) sleep(earlyMs / 1000);
+    const earlyMs = dueAtMs - now();
+    if (earlyMs > 0) wait(earlyMs / 1000);
     if (spikeFactor !== undefined)
       exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => dueMs < end * seconds * 1000)![0];
     // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
-    const schedulerLagMs = earlyMs > 0 ? Math.max(0, Date.now() - dueAtMs) : 0;
+    const schedulerLagMs = earlyMs > 0 ? Math.max(0, now() - dueAtMs) : 0;
     lag?.add(schedulerLagMs);
     const answered = send(data, { dueAtMs, dueMs, seed: seed * 7919 + index });
-    const isLast = Date.now() >= data.startAtMs + lastMs;
-    if (areRecordsRead) writeArrival(answered, dueMs, schedulerLagMs, isLast);
+    record?.(answered, dueMs, schedulerLagMs, now() >= data.startAtMs + lastMs);
   };
   return { scenario, iteration };
 }

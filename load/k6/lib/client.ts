@@ -16,6 +16,12 @@ export interface Token {
 
 /** Headers of the target file; they may contain secrets, so they come from the environment. */
 const EXTRA_HEADERS = JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
+/** What each request needs, bound once: k6 looks up a global or an import by its name whenever it is used. */
+const { now } = Date;
+const { max, random } = Math;
+const { get } = http;
+const [isRecorded, nextOf] = [areRecordsRead, linkedNext];
+
 const MARGIN_MS = 60_000;
 const MAX_RETRY_MS = 120_000;
 
@@ -84,7 +90,7 @@ type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
 function timeOf({ timings }: Answer): number {
   const { duration, connecting, tls_handshaking } = timings;
-  return duration + Math.max(0, connecting) + Math.max(0, tls_handshaking);
+  return duration + max(0, connecting) + max(0, tls_handshaking);
 }
 
 export interface PageRequest {
@@ -160,27 +166,27 @@ export class Client {
    * Requests a page; after a 401 again with a new token (section 5.6). Without a new token the request counts as
    * failed. `dueAtMs`: when the request was due. The body is read only if the answer is judged.
    */
-  fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = Math.random() < this.#judgedShare): Sent {
-    const sentAtMs = Date.now();
+  fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = random() < this.#judgedShare): Sent {
+    const sentAtMs = now();
     let response: Answer | undefined;
     let isSingle = sentAtMs < this.#renewAtMs;
     try {
       if (!isSingle) this.renew();
-      response = http.get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
+      response = get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
       if (response.status === 401) {
         isSingle = false;
         if (this.isLoad) unauthenticated.add(1);
         this.renew();
-        response = http.get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
+        response = get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
       }
     } catch {
       response = undefined;
     }
-    const doneAtMs = Date.now();
+    const doneAtMs = now();
     // Date.now() has a resolution of one millisecond, so it is used only if there was more than one request.
     const exactMs = response ? timeOf(response) : 0;
-    const serviceMs = isSingle ? exactMs : Math.max(exactMs, doneAtMs - sentAtMs);
-    const latencyMs = Math.max(serviceMs, doneAtMs - dueAtMs);
+    const serviceMs = isSingle ? exactMs : max(exactMs, doneAtMs - sentAtMs);
+    const latencyMs = max(serviceMs, doneAtMs - dueAtMs);
     if (this.#counts) {
       if (response) pages.add(1);
       // Also a request without a token was due, and `merge` compares their number with those that were.
@@ -242,7 +248,7 @@ export class Client {
     const { url } = pageRequest;
     const status = response?.status ?? 0;
     if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
-    if (this.isLoad && !areRecordsRead)
+    if (this.isLoad && !isRecorded)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
     if (response && isJudged) {
       if (areRecordsRead) this.#record(pageRequest, response);
@@ -256,7 +262,7 @@ export class Client {
       serviceMs: times.serviceMs,
       latencyMs: times.latencyMs,
       errorCode: response?.error_code ?? 0,
-      next: status === 200 ? linkedNext(headers['Link'], url) : undefined,
+      next: status === 200 ? nextOf(headers['Link'], url) : undefined,
       retryAfterSeconds: status === 429 ? retryAfterOf(headers) : undefined,
       policy: status === 429 || (status === 200 && isJudged) ? policyOf(headers) : undefined,
     };

@@ -53,10 +53,12 @@ let log: typeof console.log | undefined;
 /** k6 makes a function on each access to `console.log`: it is kept, but not from the init stage, which has another. */
 const writeLine = (line: string): void => (log ??= console.log)(line);
 
-const rounded = (ms: number): number => Math.round(ms * 100) / 100;
+const { round } = Math;
+const rounded = (ms: number): number => round(ms * 100) / 100;
 
 /** Arrivals of a VU that are written together, as each write costs as much as the rest of a record. */
 const TOGETHER_MS = 1000;
+const { now } = Date;
 let arrivals: string[] = [];
 let writtenAtMs = 0;
 
@@ -74,7 +76,7 @@ export function writeArrival(sent: Answered, due: number, schedulerLagMs: number
       ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy, pages }).slice(1, -1)}`
       : '';
   arrivals.push(`{"kind":"arrival",${times},"status":${status}${more}}`);
-  const nowMs = Date.now();
+  const nowMs = now();
   if (!isLast && nowMs < writtenAtMs + TOGETHER_MS) return;
   writeLine(arrivals.join('\n'));
   [arrivals, writtenAtMs] = [[], nowMs];
