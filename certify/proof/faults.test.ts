@@ -39,6 +39,7 @@ const ANOTHER_ROOT = [
   'the + of an offset is not encoded in next',
   'an offset east of UTC is another one in next, with a raw +',
   'a token response in deflate without Content-Encoding',
+  'a window without screenings is 404',
 ];
 
 /** In process only: Node's HTTP server itself refuses the method. */

@@ -19,6 +19,7 @@ import {
   refusal,
   refusals,
   windowOf,
+  withoutBody,
 } from '../run/alter.ts';
 import { every, hasHeader, hasParameter, not, type Where } from '../run/conditions.ts';
 import { TENANTS } from '../run/provisioning.ts';
@@ -50,6 +51,9 @@ const failing = (where: Where): ServerOptions =>
     (page) => (String(page.body).startsWith('{"items":[{') ? refusal('500 internal_error') : page),
     where,
   );
+
+const withoutItems = (answer: () => ServiceAnswer): ServerOptions =>
+  onPages((page) => (String(page.body).startsWith('{"items":[]') ? answer() : page));
 
 /** Finds no representation of an error that the client accepts. */
 const unacceptable = (status: number, where: (request: ServiceRequest) => boolean): ServerOptions =>
@@ -270,6 +274,10 @@ export const restErrors: readonly Fault[] = [
       String(BigInt.asUintN(64, BigInt(text))),
     ),
     'ignores the sign of a from_id': fromId(/^-(?=\d)/, (text) => text.slice(1)),
+  }),
+  ...fails({ '4.2-success': /200.*(404 not_found|204)/ })({
+    'a window without screenings is 404': withoutItems(() => refusal('404 not_found')),
+    'a window without screenings is 204': withoutItems(() => withoutBody(204)),
   }),
   ...failsFull({ '7.2-not_found': /404 not_found.*200/ })({
     'a tenant that is not onboarded gets an empty page': refusals([404], emptyPage),
