@@ -30,6 +30,7 @@ export async function generatorRow(k6: string, tell: (line: string) => void): Pr
     DURATION: `${SECONDS}s`,
     RATE: String(RATE),
   };
+  // Go's defaults, with which `k6 run` runs it.
   const bareEnv = { ...env, GOGC: '100', GOMEMLIMIT: 'off' };
   const load = { requestsPerSecond: RATE, seconds: SECONDS, vus: 50 };
   const kinds = {

@@ -24,7 +24,7 @@ export function poissonArrivals(seed: number, requestsPerSecond: number, seconds
   return due;
 }
 
-/** Bound once, as in the k6 scripts, for each arrival. */
+/** Bound once: k6 looks up a global by its name whenever it is used, here for each arrival. */
 const { floor, max, min } = Math;
 
 /** A longer run repeats its arrivals, so that its memory is bounded. */
