@@ -64,13 +64,12 @@ const RENEWAL_SHARE = 0.02;
 /** Number of pages that a VU reads before it starts another traversal. */
 const WALK_PAGES = 4;
 
-let client: Client | undefined;
 let pageRequest: PageRequest | undefined;
 let walked = 0;
 
 /** Requests the next page of the VU's traversal. */
 function sendPage(data: SetupData, { dueAtMs, seed }: DueRequest): Sent {
-  client ??= clientOfVu(config, data);
+  const client = clientOfVu(config, data);
   if (outages && randomSource(~seed)() < RENEWAL_SHARE)
     try {
       client.renew();

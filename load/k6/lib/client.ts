@@ -251,7 +251,7 @@ export class Client {
     if (this.isLoad && !isRecorded)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
     if (response && isJudged) {
-      if (areRecordsRead) this.#record(pageRequest, response);
+      if (isRecorded) this.#record(pageRequest, response);
       if (this.isLoad && areMetricsRead) this.#tell(url, response);
     }
     const headers = response?.headers ?? {};
@@ -282,7 +282,7 @@ export class Client {
     for (const finding of found) {
       findings.add(1, { requirement: finding.id });
       const evidence = { request: `GET ${url}`, response: String(status) };
-      if (!areRecordsRead) this.#write({ kind: 'finding', ...finding, ...evidence });
+      if (!isRecorded) this.#write({ kind: 'finding', ...finding, ...evidence });
     }
   }
 
