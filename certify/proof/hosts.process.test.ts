@@ -21,7 +21,7 @@ const WALKED = 2;
 const DRAWN = 6;
 /** Found before its test, which is skipped for that reason. */
 const FOUND_EARLY = 'pageSize 1000 is refused';
-/** Of one test: Playwright starts another worker after each failed one, which takes longer than most tests. */
+/** Of one test. */
 const UNREACHED = '4.2-pageSize-bounds';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -66,8 +66,14 @@ async function underPlaywright(targets: readonly HostedTarget[]) {
 /** By the time of the second host, the expired token of the target file is older than that. */
 const TRANSIENT = 'accepts tokens for twenty minutes after exp';
 
+/** Tests of the fault's requirements. Most of them fail, and Playwright starts another worker after each failed one. */
+const testsOf = (fault: Fault): number =>
+  SPECS.filter(({ ids }) => tripped(fault).some((id) => ids.includes(id))).length;
+const MOST_TESTS = 4;
+
 /** They need nothing but a server, which both hosts use: it must not keep what the first one writes. */
 const comparable = (fault: Fault): boolean =>
+  testsOf(fault) <= MOST_TESTS &&
   !fault.target &&
   !fault.large &&
   !fault.needsNeighbours &&
