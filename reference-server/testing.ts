@@ -24,7 +24,7 @@ export async function skipWithoutEngine(): Promise<void> {
 }
 
 /** Enough for every shape of screening, ties across page boundaries and a dozen pages. */
-const COUNT = 600;
+export const SMALL_COUNT = 300;
 /** No fault is about the cost of the hash. */
 const CHEAP_HASH = 2;
 
@@ -94,7 +94,7 @@ export const test = base.extend<TestWorld, WorkerWorld>({
   small: [
     async ({ database: server }, use) => {
       await using database = await openDatabase({ url: server.url });
-      const set = defaultProvisioning({ count: COUNT });
+      const set = defaultProvisioning({ count: SMALL_COUNT });
       await using provisioned = await loadProvisioning(database, set, { hashCost: CHEAP_HASH });
       const kept = new KeptConnections(database.url);
       await use({ database: { ...database, connect: () => kept }, provisioned, store: storeOf(set) });

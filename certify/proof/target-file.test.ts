@@ -14,7 +14,7 @@ import { byTurns } from '../../fixtures/own-tests/tiers.ts';
 import { generateScreenings } from '../../fixtures/dataset/generator.ts';
 import { payloadOf } from '../../reference-server/faults/bearer.ts';
 import { screening, withAdded } from '../../reference-server/faults/rows.ts';
-import { startInProcess, test, type World } from '../../reference-server/testing.ts';
+import { SMALL_COUNT, startInProcess, test, type World } from '../../reference-server/testing.ts';
 import { answering, both, html, nextUrls, verifying } from '../../reference-server/run/alter.ts';
 import { TENANTS } from '../../reference-server/run/provisioning.ts';
 import type { ServerOptions } from '../../reference-server/run/start.ts';
@@ -161,7 +161,8 @@ test.beforeAll(async () => {
   await writeFile(join(directory, 'empty.ndjson'), '');
   const foreign = { id: 1, tenantId: NOBODY, testTime: '2024-06-01T00:00:00Z' };
   await writeFile(join(directory, 'foreign.ndjson'), `${JSON.stringify(foreign)}\n`);
-  const all = [...generateScreenings({ tenantId: TENANTS.primary, count: 600, seed: 1, bigIds: true })];
+  const data = { tenantId: TENANTS.primary, count: SMALL_COUNT, seed: 1, bigIds: true } as const;
+  const all = [...generateScreenings(data)];
   const inOrder = all.sort((a, b) => compareInstants(instant(a.testTime), instant(b.testTime)));
   const write = (name: string, part: readonly Screening[]): Promise<void> =>
     writeFile(join(directory, name), part.map(({ json }) => `${json}\n`).join(''));

@@ -20,7 +20,7 @@ export interface Fault extends Behaviour {
   readonly bare?: boolean;
   /** The fault shows only after enough requests, so proofs also run the checks next to its own in each mode. */
   readonly needsNeighbours?: true;
-  /** The fault shows only in a dataset of thousands of screenings. */
+  /** The fault shows only in a larger dataset than that of most tests. */
   readonly large?: true;
 }
 

@@ -107,6 +107,8 @@ export const paging: readonly Fault[] = [
   }),
   ...failsLater({ '4.2-from_id': /on the page/ })({
     'pages of 200 after a cursor lose their first item': losingFirst(200),
+  }),
+  ...failsLater({ '4.2-window': /on the page/ })({
     'pages of 30 after a cursor lose their first item': losingFirst(30),
   }),
   ...fails({ '4.2-from_id': /strictly after|items/ })({
@@ -119,9 +121,10 @@ export const paging: readonly Fault[] = [
   }),
   ...fails({ '4.2-from_id': /200.*400/ })({ 'a from_id of no screening is refused': unknownIdRefused() }),
   ...fails({ '2.4-next': /on the page.*no next/ })({
-    'a traversal ends after 64 pages': byDepth((page, depth) =>
-      depth < 64 ? page : { ...page, more: false },
-    ),
+    'a traversal ends after 64 pages': {
+      large: true,
+      server: byDepth((page, depth) => (depth < 64 ? page : { ...page, more: false })),
+    },
     'next is missing where the page size is a multiple of 64': alterStored((page, { pageSize }) => ({
       ...page,
       more: page.more && pageSize % 64 !== 0,
