@@ -85,6 +85,7 @@ const RIGHT: Readonly<Record<string, Habits>> = {
   'two retries, then it gives up': { retries: { 500: 2, 429: 2, 0: 0 } },
   'renews its token long before exp': { marginSeconds: 1800 },
   'removes no duplicates: there are none': { dedupes: 'never' },
+  'asks after the walk for what follows the last item': { resumes: true },
   'ids as text': { idOf: (id) => `"${id}"` },
   'events and pages': { readsEvents: 'deduped' },
   'asks for more scopes than there are': { scope: 'screenings.read screenings.export' },

@@ -1,4 +1,5 @@
 /** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
+import { integerOf, member } from '../../engine/client/json.ts';
 import { pageRequests, normalized, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import { finding, unless, type Play } from './situation.ts';
@@ -114,20 +115,31 @@ export function retryFindings(
 
 // -- whether a walk followed the URLs that it was given (section 4.2, rule 5) ----------------------
 
-/** Allows retries, further walks (requests without from_id begin one), and equivalent spellings of a URL. */
+/**
+ * Allows retries, equivalent spellings of a URL, and further walks: they begin without from_id, or after the last item
+ * of a walk that has ended.
+ */
 export function followFindings({ requests }: Play): ClientFailure[] {
   const given = new Set<string>();
+  const ends = new Set<string>();
   let before: Recorded | undefined;
   for (const request of pageRequests(requests)) {
-    const isFurther = queryOf(request.request).has('from_id');
-    if (isFurther && !given.has(normalized(request.request.path))) return [rebuilt(request, before)];
-    if (request.page?.next !== undefined) {
-      given.add(normalized(request.page.next));
+    const query = queryOf(request.request);
+    const begins = !query.has('from_id') || ends.has(cursor(query.get('from'), query.get('from_id')));
+    if (!begins && !given.has(normalized(request.request.path))) return [rebuilt(request, before)];
+    if (!request.page) continue;
+    const { next, items } = request.page;
+    const last = items.at(-1);
+    if (next !== undefined) {
+      given.add(normalized(next));
       before = request;
-    }
+    } else if (last) ends.add(cursor(member(last, 'testTime'), integerOf(member(last, 'id'))));
   }
   return [];
 }
+
+const cursor = (from: unknown, id: unknown): string =>
+  normalized(`?${new URLSearchParams({ from: String(from), from_id: String(id) })}`);
 
 const pathOf = (url: string): string => url.replace(/^[a-z]+:\/\/[^/]+/i, '');
 

@@ -156,7 +156,7 @@ function lost({ requests, expected, printed }: Play, missing: readonly Screening
     `all ${several(expected.length, 'screening')} of the window`,
     `${expected.length - missing.length}, and exit status 0: ${first.id} is missing${after}` +
       `${missing.length > 1 ? `, and ${missing.length - 1} more` : ''}${rounding}` +
-      `${unfollowed ? `; the last page asked for had ${several(last.page!.items, 'item')} and a next` : ''}`,
+      `${unfollowed ? `; the last page asked for had ${several(last.page!.items.length, 'item')} and a next` : ''}`,
   );
 }
 

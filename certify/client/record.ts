@@ -1,5 +1,6 @@
 /** Records the requests of a client in one situation, as the server sees them. */
 import type { Clock } from '../../engine/clock.ts';
+import { parseJson, type Json } from '../../engine/client/json.ts';
 import { parseForm } from '../../reference-server/http/http.ts';
 import type { Handler, ServiceAnswer, ServiceRequest } from '../../reference-server/http/http.ts';
 import { isScreenings, isTokenRequest } from '../../reference-server/run/alter.ts';
@@ -20,7 +21,7 @@ export interface Recorded {
   /** 0: no answer, or an aborted one. */
   status: number;
   /** Of an answer with a page; `next` is absolute, and absent on the last page. */
-  page?: { readonly next?: string; readonly items: number };
+  page?: { readonly next?: string; readonly items: readonly Json[] };
   /** The time named by Retry-After, on the same clock. */
   waitUntilMs?: number;
 }
@@ -83,12 +84,12 @@ export class Recorder {
   }
 
   private notePage(record: Recorded, answer: ServiceAnswer, origin: string): void {
-    const { items, links } = JSON.parse(String(answer.body)) as {
-      items: unknown[];
+    const { items, links } = parseJson(String(answer.body)) as {
+      items: Json[];
       links: { next?: string };
     };
     const next = links.next && resolveUrl(links.next, origin + record.request.path);
-    record.page = { items: items.length, next };
+    record.page = { items, next };
     if (!this.served.has(record.request.path)) this.progressMs = this.now();
     this.served.add(record.request.path);
   }

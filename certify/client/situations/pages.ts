@@ -68,7 +68,7 @@ export const pagesSituations = situationsOf('4.2', {
     // Ties, so that a client that cuts its window follows next too.
     stage: () => ({ ...usual(emptyPages), screenings: tied() }),
     met: ({ requests }) =>
-      requests.some(({ page }) => page?.items === 0 && page.next !== undefined) ||
+      requests.some(({ page }) => page?.items.length === 0 && page.next !== undefined) ||
       'the client ended before the empty page',
   },
   'empty-window': {

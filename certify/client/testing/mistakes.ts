@@ -4,7 +4,7 @@ import { followFindings } from '../judge-requests.ts';
 import type { Situation } from '../situation.ts';
 import type { Given } from '../stage.ts';
 import { SITUATIONS } from '../situations/all.ts';
-import type { Habits, PageSeen } from './small-client.ts';
+import { startingAfter, type Habits, type PageSeen } from './small-client.ts';
 
 /** What the client does, the expected words by situation, and further situations in which it shows ('*': any). */
 type Mistake = readonly [habits: Habits, shows: Readonly<Record<string, RegExp>>, also?: readonly string[]];
@@ -71,6 +71,11 @@ export const FAILING: Readonly<Record<string, Mistake>> = {
       },
     },
     { 'next-with-extra-parameters': /followed as given.*tag changed to a, all left out/ },
+  ],
+  'asks for what follows the last item instead of next': [
+    { onward: (_next, { url, items }) => startingAfter(url, items.at(-1)!) },
+    { 'next-with-extra-parameters': /followed as given.*snapshot left out/ },
+    ['plain-walk', 'empty-page-with-next'],
   ],
   'drops ties: asks from the last testTime without from_id': [
     { onward: from((testTime) => testTime), endsAt: (page) => page.items.length < 2 },

@@ -58,12 +58,22 @@ export interface Habits {
   readonly pageSize?: number;
   /** Walks these parts of the window concurrently. */
   readonly parts?: readonly Partial<Window>[];
+  /** After the walk, asks for screenings that have arrived since: those after the last item. */
+  readonly resumes?: true;
   /** Follows a redirect with all headers. */
   readonly followsRedirects?: true;
   readonly spells?: (testTime: string) => string;
 }
 
 class GaveUp extends Error {}
+
+/** The URL with another cursor: after this item. */
+export function startingAfter(url: string, item: Json): string {
+  const copy = new URL(url);
+  copy.searchParams.set('from', String(member(item, 'testTime')));
+  copy.searchParams.set('from_id', String(integerOf(member(item, 'id'))));
+  return copy.href;
+}
 
 const RETRIES: Readonly<Record<number, number>> = { 0: 2, 401: 1, 429: 5, 500: 4 };
 const backoff = (retry: number): number => 40 * 2 ** retry;
@@ -194,6 +204,8 @@ export function smallClient(habits: Habits): Client {
       for (let number = 1; url !== undefined; number += 1) {
         const page = await pageAt(url);
         for (const item of page.items) take(item);
+        if (page.next === undefined && habits.resumes && page.items.length > 0)
+          await pageAt(startingAfter(String(first), page.items.at(-1)!));
         if (habits.endsAt?.(page, given, number) || page.next === undefined) break;
         const next = new URL(page.next, url);
         url = (habits.onward ? habits.onward(next, page) : next)?.toString();
