@@ -104,20 +104,29 @@ test('reports a request before the time of Retry-After, but not one already in f
   expect(at(2_090)).toEqual([]);
 });
 
-test('allows a retry of a 403 with another token', () => {
-  const requests = [request(0, 403), { ...request(500, 403), token: 2 }];
-  const { judge } = SITUATIONS.find(({ name }) => name === '403-not-retried')!;
-  expect(judge!({ requests } as Partial<Play> as Play)).toEqual([]);
-});
+const judged = (situation: string, ...requests: readonly Recorded[]): string =>
+  SITUATIONS.find(({ name }) => name === situation)!.judge!({ requests } as Partial<Play> as Play)
+    .map(({ message }) => message)
+    .join();
+
+function mint(atMs: number, status: number): Recorded {
+  const page = request(atMs, status);
+  return { ...page, channel: 'token', request: { ...page.request, method: 'POST' } };
+}
+
+test('allows a retry of a 403 with another token', () =>
+  expect(judged('403-not-retried', request(0, 403), { ...request(500, 403), token: 2 })).toBe(''));
 
 test('does not blame the client for a request that a busy machine sent late', () => {
-  const { judge } = SITUATIONS.find(({ name }) => name === 'refresh-margin')!;
-  const { request: page, ...minted } = request(0, 200);
-  const mint: Recorded = { ...minted, channel: 'token', request: { ...page, method: 'POST' } };
-  const judged = (...pages: Recorded[]) =>
-    judge!({ requests: [mint, ...pages] } as Partial<Play> as Play).map(({ message }) => message);
-  expect(judged(request(4_000, 200))).toEqual([]);
-  expect(judged(request(3_800, 200, 1), request(4_000, 200, 2)).join()).toMatch(/got 1 request with a token/);
+  expect(judged('refresh-margin', mint(0, 200), request(4_000, 200))).toBe('');
+  const pages = [request(3_800, 200, 1), request(4_000, 200, 2)];
+  expect(judged('refresh-margin', mint(0, 200), ...pages)).toMatch(/got 1 request with a token/);
+});
+
+test('reports retries of refused credentials, but not token requests of concurrent walkers', () => {
+  const at = (...times: readonly number[]) => times.map((atMs) => mint(atMs, 401));
+  expect(judged('credentials-refused', ...at(0, 0.2, 0.4, 0.6))).toBe('');
+  expect(judged('credentials-refused', ...at(0, 2, 4))).toMatch(/no retry .*, got 3 token requests/);
 });
 
 const WAITING: Readonly<Record<string, readonly Recorded[]>> = {

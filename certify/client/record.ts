@@ -104,6 +104,12 @@ export const pageRequests = (requests: readonly Recorded[]): Recorded[] =>
 export const mints = (requests: readonly Recorded[]): Recorded[] =>
   requests.filter(({ channel, request }) => channel === 'token' && request.method === 'POST');
 
+/** Token requests after the first answer: concurrent walkers may each start without a token. */
+export const laterMints = (requests: readonly Recorded[]): Recorded[] => {
+  const minted = mints(requests);
+  return minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
+};
+
 /** Normalizes a URL or path for comparison: percent-decoded, parameters sorted, instants in one spelling. */
 export function normalized(url: string): string {
   const { pathname, search } = new URL(url, 'http://server.invalid');

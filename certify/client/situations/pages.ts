@@ -2,7 +2,7 @@
 import { withPairs } from '../../../engine/client/page.ts';
 import { answers, both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { followFindings } from '../judge-requests.ts';
-import { mints, pageRequests } from '../record.ts';
+import { laterMints, mints, pageRequests } from '../record.ts';
 import { situationsOf, unless, type SituationRow } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { atMost } from '../stage.ts';
@@ -48,11 +48,10 @@ export const pagesSituations = situationsOf('4.2', {
     judge: ({ requests }) => {
       const pagesAsked = pageRequests(requests).length;
       const minted = mints(requests);
-      // Concurrent walkers may each start without a token.
-      const later = minted.filter(({ atMs }) => atMs > (minted[0]!.endMs ?? Infinity));
       const expected = `one token, reused, for ${several(pagesAsked, 'request')}`;
       const received = several(minted.length, 'token request');
-      return unless(CALLS_A_TOKEN * later.length < pagesAsked, expected, received, minted.slice(0, 5));
+      const isReused = CALLS_A_TOKEN * laterMints(requests).length < pagesAsked;
+      return unless(isReused, expected, received, minted.slice(0, 5));
     },
   },
   'short-pages': {

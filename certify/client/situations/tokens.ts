@@ -15,7 +15,7 @@ import {
 import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { retryFindings } from '../judge-requests.ts';
-import { mints, pageRequests, normalized, type Recorded } from '../record.ts';
+import { laterMints, mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, none, situationsOf, unless, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';
 import { scopesOf } from '../stage.ts';
@@ -159,7 +159,8 @@ export const tokenSituations = situationsOf('5.6', {
     judge: ({ requests }) => {
       const minted = mints(requests);
       const received = several(minted.length, 'token request');
-      return unless(minted.length <= 2, 'no retry of refused credentials', received, minted.slice(0, 5));
+      const isFinal = laterMints(requests).length <= 1;
+      return unless(isFinal, 'no retry of refused credentials', received, minted.slice(0, 5));
     },
   },
 });
