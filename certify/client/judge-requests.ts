@@ -1,6 +1,6 @@
 /** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
 import { integerOf, member } from '../../engine/client/json.ts';
-import { pageRequests, normalized, type Recorded } from './record.ts';
+import { laterMints, mints, pageRequests, normalized, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
 import { finding, unless, type Play } from './situation.ts';
 import { several } from '../render/results.ts';
@@ -112,6 +112,16 @@ export function retryFindings(
   const received = `${several(retries, 'retry', 'retries')}${aside}`;
   return unless(retries <= most, expected, received, longest?.slice(0, 8), 'SHOULD');
 }
+
+/** Reports a token for fewer requests than this; those before the first answer do not count (concurrent walkers). */
+export const reuseFindings =
+  (requestsPerToken: number) =>
+  ({ requests }: Pick<Play, 'requests'>): readonly ClientFailure[] => {
+    const [pages, minted] = [pageRequests(requests).length, mints(requests)];
+    const isReused = requestsPerToken * laterMints(requests).length < pages;
+    const expected = `one token, reused, for ${several(pages, 'request')}`;
+    return unless(isReused, expected, several(minted.length, 'token request'), minted.slice(0, 5));
+  };
 
 // -- whether a walk followed the URLs that it was given (section 4.2, rule 5) ----------------------
 

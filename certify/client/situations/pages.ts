@@ -1,10 +1,8 @@
 /** Pages: sections 2.3, 2.4, 4.2 and 9. */
 import { withPairs } from '../../../engine/client/page.ts';
 import { answers, both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
-import { followFindings } from '../judge-requests.ts';
-import { laterMints, mints, pageRequests } from '../record.ts';
-import { situationsOf, unless, type SituationRow } from '../situation.ts';
-import { several } from '../../render/results.ts';
+import { followFindings, reuseFindings } from '../judge-requests.ts';
+import { situationsOf, type SituationRow } from '../situation.ts';
 import { atMost } from '../stage.ts';
 import { fractional, FRACTIONAL_WINDOW, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
 
@@ -24,7 +22,6 @@ const everyOctet = (text: string): string =>
   Buffer.from(decodeURIComponent(text)).toString('hex').replace(/../g, '%$&');
 
 const LONG_WALK_PAGES = 120;
-const CALLS_A_TOKEN = 10;
 
 export const pagesSituations = situationsOf('4.2', {
   'plain-walk': {
@@ -45,14 +42,7 @@ export const pagesSituations = situationsOf('4.2', {
     title: `a walk of ${LONG_WALK_PAGES} pages uses one token, instead of a new one for each request`,
     lookAt: ['where the token is kept: with the client and not within the function that asks for a page'],
     stage: () => ({ screenings: plain(5 * LONG_WALK_PAGES - 2), window: WINDOW, pageSize: 5 }),
-    judge: ({ requests }) => {
-      const pagesAsked = pageRequests(requests).length;
-      const minted = mints(requests);
-      const expected = `one token, reused, for ${several(pagesAsked, 'request')}`;
-      const received = several(minted.length, 'token request');
-      const isReused = CALLS_A_TOKEN * laterMints(requests).length < pagesAsked;
-      return unless(isReused, expected, received, minted.slice(0, 5));
-    },
+    judge: reuseFindings(10),
   },
   'short-pages': {
     section: '2.4',

@@ -14,7 +14,7 @@ import {
 } from '../../../reference-server/run/alter.ts';
 import { opaqueTokens } from '../../../reference-server/faults/tokens.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
-import { retryFindings } from '../judge-requests.ts';
+import { retryFindings, reuseFindings } from '../judge-requests.ts';
 import { laterMints, mints, pageRequests, normalized, type Recorded } from '../record.ts';
 import { answered, none, situationsOf, unless, type Play } from '../situation.ts';
 import { several } from '../../render/results.ts';
@@ -65,13 +65,15 @@ export const tokenSituations = situationsOf('5.6', {
   },
   'token-expires-in-the-walk': {
     level: 'SHOULD',
-    title: 'a token that expires in the middle of a walk is replaced, and the walk continues',
-    lookAt: LOOK_AT_401,
-    stage: (clock) => usual(both(slowPages(400, clock), firstTokenLives(2)), 8),
+    title:
+      'a token that expires in the middle of a walk is replaced by one that is reused, and the walk continues',
+    lookAt: [...LOOK_AT_401, 'where the new token is kept, and its lifetime with it'],
+    stage: (clock) => usual(both(slowPages(400, clock), firstTokenLives(2)), 12),
     met: ({ requests }) =>
       mints(requests).length > 1 ||
       pageRequests(requests).some(({ status }) => status === 401) ||
       'the walk was over before the token expired',
+    judge: reuseFindings(2),
   },
   '401-once': {
     level: 'SHOULD',

@@ -310,6 +310,13 @@ export const WARNED: Readonly<Record<string, Mistake>> = {
   'mints a token for each call': [
     { marginSeconds: Infinity },
     { 'long-walk': /expected one token, reused, for 120 requests, got 120 token requests/ },
+    ['token-expires-in-the-walk'],
+  ],
+  'does not keep a renewed token': [
+    { losesRenewedTokens: true },
+    {
+      'token-expires-in-the-walk': /expected one token, reused, for 1\d requests, got \d+ token requests/,
+    },
   ],
   'renews its token when it has expired': [
     { marginSeconds: 0 },

@@ -24,6 +24,8 @@ export interface Habits {
   readonly scope?: string;
   /** Seconds before exp at which a token is renewed; Infinity: a token per call. */
   readonly marginSeconds?: number;
+  /** Renews its token for each call after the first renewal. */
+  readonly losesRenewedTokens?: true;
   /** Retries by status, in addition to RETRIES; 0 is a broken connection, 500 any other 5xx. */
   readonly retries?: Readonly<Record<number, number>>;
   /** Requests for other URLs are not retried. */
@@ -128,8 +130,9 @@ export function smallClient(habits: Habits): Client {
         const body = JSON.parse(text) as Record<string, unknown>;
         if (answer.status === 200) {
           check(text);
+          const isLost = habits.losesRenewedTokens && token !== '';
           token = String(body['access_token']);
-          const lifetime = Number(body['expires_in']);
+          const lifetime = isLost ? 0 : Number(body['expires_in']);
           renewAtMs = askedAtMs + 1000 * (lifetime - (lifetime > 60 ? (habits.marginSeconds ?? 60) : 0));
           const printed = habits.prints?.(given, token);
           if (printed?.stdout) lines.push(printed.stdout);
