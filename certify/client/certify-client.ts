@@ -65,7 +65,7 @@ export async function certifyClient(client: Client, options: Options): Promise<C
     const reason = `${first.name} must end with exit status 0 first`;
     for (const situation of others)
       rows.set(situation.name, { situation, result: resultOf(situation, 'untested', reason) });
-  } else await mapConcurrently(others.toSorted(bySlowness), put, context.concurrency);
+  } else await mapConcurrently(others, put, context.concurrency);
   const played = chosen.map(({ name }) => rows.get(name)!);
   const situations = [
     ...played.map((row) => withNeed(row, rows)),
@@ -149,11 +149,6 @@ async function perform(
     all: [...staged.screenings, ...(situation.onlyEvents ?? [])],
   };
 }
-
-/** Starts situations with long waits first, which shortens the whole run. */
-const SLOW = /for-ever|three-times|margin|expires|429|slow|long/;
-const bySlowness = (a: Situation, b: Situation): number =>
-  Number(SLOW.test(b.name)) - Number(SLOW.test(a.name));
 
 function withNeed({ situation: { needs }, result }: Row, rows: ReadonlyMap<string, Row>): SituationResult {
   const needed = needs === undefined ? undefined : rows.get(needs)?.result;

@@ -89,7 +89,7 @@ const RIGHT: Readonly<Record<string, Habits>> = {
   'ids as text': { idOf: (id) => `"${id}"` },
   'events and pages': { readsEvents: 'deduped' },
   'asks for more scopes than there are': { scope: 'screenings.read screenings.export' },
-  'pages of its own size': { pageSize: 3 },
+  'pages of its own size': { first: (url) => changed(url, 'pageSize', () => '3') },
   'spells next in its own way, without a loss': {
     onward: (next) => next.href.replace(/%3A/gi, ':'),
   },

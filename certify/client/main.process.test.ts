@@ -19,16 +19,13 @@ const TELLING = [
 
 test.describe.configure({ timeout: 240_000 });
 
-let directory: string;
-test.beforeEach(() => {
-  directory = test.info().outputPath();
-});
+const reportDir = (): string => test.info().outputPath();
 
 const run = (...args: readonly string[]): Promise<Ended> => runInChild('certify/client/main.ts', args);
 
-const certified = async (command: string, only = TELLING) => {
-  const ended = await run('--command', command, '--only', only, '--report-dir', directory);
-  const report = JSON.parse(await readFile(join(directory, 'client.json'), 'utf8')) as ClientReport;
+const certified = async (command: string, only = TELLING, ...further: readonly string[]) => {
+  const ended = await run('--command', command, '--only', only, '--report-dir', reportDir(), ...further);
+  const report = JSON.parse(await readFile(join(reportDir(), 'client.json'), 'utf8')) as ClientReport;
   const of = (status: string): string[] =>
     report.situations.filter((one) => one.status === status).map(({ name }) => name);
   return { ...ended, report, of };
@@ -38,7 +35,7 @@ test('a client in Python, with its standard library, is conformant', FULL, async
   const { status, output, of } = await certified(`python3 ${CLIENTS}/client.py`);
   expect([of('fail'), of('warn'), of('error')], output).toEqual([[], [], []]);
   expect(status).toBe(0);
-  expect((await readdir(directory)).sort()).toEqual(['client-junit.xml', 'client.html', 'client.json']);
+  expect((await readdir(reportDir())).sort()).toEqual(['client-junit.xml', 'client.html', 'client.json']);
 });
 
 test('reports what a client in shell lacks', async () => {
@@ -52,7 +49,7 @@ test('reports what a client in shell lacks', async () => {
 });
 
 test('reports a client that verifies no certificate', FULL, async () => {
-  const trusting = join(directory, 'trusting.sh');
+  const trusting = join(reportDir(), 'trusting.sh');
   await writeFile(trusting, `curl() { command curl -k "$@"; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`);
   const { of, output } = await certified(`sh ${trusting}`, 'tls-trusted,tls-another-name');
   expect(of('fail')).toEqual(['tls-another-name']);
@@ -60,7 +57,7 @@ test('reports a client that verifies no certificate', FULL, async () => {
 });
 
 test('reports a client that asks for next without TLS', FULL, async () => {
-  const plain = join(directory, 'plain.sh');
+  const plain = join(reportDir(), 'plain.sh');
   await writeFile(
     plain,
     `sed() { command sed "$@" | command sed 's/^https:/http:/'; }\n. ${join(ROOT, CLIENTS, 'client.sh')}\n`,
@@ -71,10 +68,10 @@ test('reports a client that asks for next without TLS', FULL, async () => {
 });
 
 test('a command that cannot be started is wrong usage; one without requests is untested', FULL, async () => {
-  const missing = await run('--command', 'no-such-client', '--report-dir', directory);
+  const missing = await run('--command', 'no-such-client', '--report-dir', reportDir());
   expect(missing.status).toBe(2);
   expect(missing.output).toContain('certify-client: --command: ');
-  await mkdir(join(directory, 'client.html'));
+  await mkdir(join(reportDir(), 'client.html'));
   const { status, report, output } = await certified(
     'echo no configuration >&2; exit 3',
     'plain-walk,500-once',
@@ -87,16 +84,14 @@ test('a command that cannot be started is wrong usage; one without requests is u
 });
 
 test('stops a client that hangs, and reports it', FULL, async () => {
-  const walk = `${CLIENTS}/client.py && sleep 1000`;
-  const ended = await run(
-    ...['--command', `python3 ${walk}`, '--only', 'plain-walk', '--timeout', '5', '--report-dir', directory],
-  );
-  expect(ended.status).toBe(1);
-  expect(ended.output).toContain('expected    an end in bounded time');
+  const hanging = `python3 ${CLIENTS}/client.py && sleep 1000`;
+  const { status, output } = await certified(hanging, 'plain-walk', '--timeout', '5');
+  expect(status).toBe(1);
+  expect(output).toContain('expected    an end in bounded time');
 });
 
 test('--listen waits for a client that is started with the printed values', FULL, async () => {
-  const args = ['--listen', String(await freePort()), '--only', 'plain-walk', '--report-dir', directory];
+  const args = ['--listen', String(await freePort()), '--only', 'plain-walk', '--report-dir', reportDir()];
   let printed = '';
   let isStarted = false;
   const { status } = await runInChild('certify/client/main.ts', args, {}, ({ stdout }) =>
@@ -111,6 +106,6 @@ test('--listen waits for a client that is started with the printed values', FULL
     }),
   );
   expect(status).toBe(0);
-  const report = JSON.parse(await readFile(join(directory, 'client.json'), 'utf8')) as ClientReport;
+  const report = JSON.parse(await readFile(join(reportDir(), 'client.json'), 'utf8')) as ClientReport;
   expect(report.situations.find(({ name }) => name === 'plain-walk')!.status).toBe('pass');
 });

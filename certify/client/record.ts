@@ -36,8 +36,6 @@ export class Recorder {
   progressMs = 0;
   onStorm = (): void => {};
   private readonly startedMs: number;
-  private readonly asked = new Map<string, number>();
-  private readonly served = new Set<string>();
 
   constructor(private readonly clock: Clock) {
     this.startedMs = clock.now();
@@ -75,11 +73,9 @@ export class Recorder {
     const channel = isScreenings(request) ? 'pages' : isTokenRequest(request) ? 'token' : 'other';
     const record: Recorded = { atMs: this.now(), channel, request, token: token || undefined, status: 0 };
     this.requests.push(record);
-    const key = `${request.method} ${request.path}`;
-    const times = (this.asked.get(key) ?? 0) + 1;
-    this.asked.set(key, times);
-    const often = channel === 'token' ? 10 * STORM : STORM;
-    if (times > often) this.onStorm();
+    const { method, path } = request;
+    const same = this.requests.filter((one) => one.request.method === method && one.request.path === path);
+    if (same.length > (channel === 'token' ? 10 * STORM : STORM)) this.onStorm();
     return record;
   }
 
@@ -89,9 +85,10 @@ export class Recorder {
       links: { next?: string };
     };
     const next = links.next && resolveUrl(links.next, origin + record.request.path);
+    const { path } = record.request;
+    if (!this.requests.some(({ page, request }) => page && request.path === path))
+      this.progressMs = this.now();
     record.page = { items, next };
-    if (!this.served.has(record.request.path)) this.progressMs = this.now();
-    this.served.add(record.request.path);
   }
 }
 

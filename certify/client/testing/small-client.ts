@@ -49,15 +49,14 @@ export interface Habits {
   readonly dedupes?: 'never' | ((testTime: string) => string);
   readonly keeps?: (testTime: string, given: Given) => boolean;
   readonly readsEvents?: 'deduped' | 'by event';
-  /** Makes a page of what is none, or breaks off; such an answer is an error if absent. */
-  readonly salvages?: (text: string) => string;
+  /** The page that it takes an answer for that is none, or breaks off; such an answer is an error if absent. */
+  readonly salvages?: string;
   readonly timeoutMs?: number;
   /** The exit status after an error; 1 if absent. */
   readonly exitsWith?: number;
   /** What it prints when it has a token. */
   readonly prints?: (given: Given, token: string) => { readonly stdout?: string; readonly stderr?: string };
   readonly headFirst?: boolean;
-  readonly pageSize?: number;
   /** Walks these parts of the window concurrently. */
   readonly parts?: readonly Partial<Window>[];
   /** After the walk, asks for screenings that have arrived since: those after the last item. */
@@ -193,7 +192,7 @@ export function smallClient(habits: Habits): Client {
 
     const read = (url: string, text: string, link: string | null): PageSeen => {
       check(text);
-      const json = parseJson(text) ?? parseJson(habits.salvages?.(text) ?? '');
+      const json = parseJson(text) ?? parseJson(habits.salvages ?? '');
       const next = member(member(json, 'links'), 'next');
       const items = member(json, 'items') as readonly Json[];
       return { url, items, link, text, next: typeof next === 'string' ? next : undefined };
@@ -201,8 +200,7 @@ export function smallClient(habits: Habits): Client {
 
     const walk = async (window: Partial<Window>): Promise<void> => {
       const { baseUrl, tenantId, from, to, pageSize } = { ...given, ...window };
-      const query = { from, to, pageSize: habits.pageSize ?? pageSize };
-      const first = new URL(pageUrl(baseUrl, tenantId, query));
+      const first = new URL(pageUrl(baseUrl, tenantId, { from, to, pageSize }));
       let url: string | undefined = String(habits.first?.(first, given) ?? first);
       for (let number = 1; url !== undefined; number += 1) {
         const page = await pageAt(url);
