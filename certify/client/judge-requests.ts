@@ -1,4 +1,4 @@
-/** Judges waits before retries: as long as Retry-After says (429), or growing (5xx). */
+/** Judges waits before retries, which are as long as Retry-After says (429) or grow (5xx); the use of tokens; and `next`. */
 import { integerOf, member } from '../../engine/client/json.ts';
 import { laterMints, mints, pageRequests, normalized, type Recorded } from './record.ts';
 import type { ClientFailure } from './report.ts';
@@ -113,7 +113,7 @@ export function retryFindings(
   return unless(retries <= most, expected, received, longest?.slice(0, 8), 'SHOULD');
 }
 
-/** Reports a token for fewer requests than this; those before the first answer do not count (concurrent walkers). */
+/** Reports a client that mints a token for no more than this number of requests, on average. */
 export const reuseFindings =
   (requestsPerToken: number) =>
   ({ requests }: Pick<Play, 'requests'>): readonly ClientFailure[] => {

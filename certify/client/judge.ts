@@ -49,14 +49,14 @@ function whyUntested(situation: Situation, play: Play): string | undefined {
 const UNSEEN = 'the collected screenings are unknown: redirect the output of the client to the printed file';
 export const INTERRUPTED = 'the run was interrupted';
 
-const lastWords = ({ stderr }: Play['ended']): string | undefined =>
-  stderr.trim().split('\n').at(-1)?.slice(0, 300);
+/** `: what it said`, for the end of a message. */
+const lastWords = ({ stderr }: Play['ended']): string =>
+  stderr.trim() && `: ${stderr.trim().split('\n').at(-1)!.slice(0, 300)}`;
 
 /** A client without requests is untested; the reason contains how it ended. */
 function silent({ ended, stopped }: Play): string {
-  const said = lastWords(ended);
   const end = stopped ? 'had to be stopped' : `ended with exit status ${ended.status ?? 'unknown'}`;
-  return `the client sent no request, and ${end}${said ? `: ${said}` : ''}`;
+  return `the client sent no request, and ${end}${lastWords(ended)}`;
 }
 
 /** Findings on a client that exited with 0 and thereby declared the window complete. */
@@ -92,10 +92,9 @@ const isRetryable = ({ channel, status, page, endMs }: Recorded): boolean =>
 function givenUp({ impossible, givingUp }: Situation, play: Play): ClientFailure | undefined {
   const { ended, requests, stopped } = play;
   if (stopped || impossible || !ended.status) return undefined;
-  const said = lastWords(ended);
   return finding(
     'the window to be collected whole',
-    `exit status ${ended.status}${said ? `: ${said}` : ''}`,
+    `exit status ${ended.status}${lastWords(ended)}`,
     requests.slice(-4),
     givingUp === 'warns' ? 'SHOULD' : undefined,
   );

@@ -75,8 +75,11 @@ export const none = (
   level?: Level,
 ): readonly ClientFailure[] => unless(wrong.length === 0, expected, received, wrong.slice(0, 5), level);
 
-export const answered =
-  (status: number) =>
+/** For `met`: whether there was such a request for a page. */
+export const reached =
+  (isPoint: (request: Recorded) => boolean, point: string) =>
   ({ requests }: Play): true | string =>
-    pageRequests(requests).some((request) => request.status === status) ||
-    `the client ended before it was answered ${status || 'with a broken connection'}`;
+    pageRequests(requests).some(isPoint) || `the client ended before ${point}`;
+
+export const answered = (status: number) =>
+  reached((request) => request.status === status, `it was answered ${status || 'with a broken connection'}`);

@@ -116,7 +116,7 @@ export const usual = (server: StageOptions['server'] = {}, pages = 5): StageOpti
 });
 
 /** `page`: the number of the page in the walk; `attempt`: the number of requests for it. Both start at 1. */
-type PageStep = (
+export type PageStep = (
   place: { readonly page: number; readonly attempt: number },
   request: ServiceRequest,
   next: Handler,

@@ -1,14 +1,13 @@
 /** Rate limits, failures and final rejections (section 7.2), and a server with the wrong certificate. */
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../engine/clock.ts';
-import type { ServiceAnswer } from '../../../reference-server/http/http.ts';
 import type { ServerOptions } from '../../../reference-server/run/start.ts';
 import { TRUST_VARIABLES } from '../client.ts';
 import { backoffFindings, EARLY_MS, retryFindings, seriesOf, tooEarly } from '../judge-requests.ts';
 import { pageRequests } from '../record.ts';
-import { answered, none, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
+import { answered, none, reached, situationsOf, unless, type Play, type SituationRow } from '../situation.ts';
 import { answering, both, html, refusal, withHeader } from '../../../reference-server/run/alter.ts';
-import { atFirst, atPage, pageStep, usual, waiting } from './blocks.ts';
+import { atFirst, atPage, pageStep, type PageStep, usual, waiting } from './blocks.ts';
 import { several } from '../../render/results.ts';
 
 const LOOK_AT_429 = [
@@ -98,7 +97,7 @@ export const failureSituations = situationsOf('7.2', {
       'the reader of the body: an early end of the connection is an error',
       'items that are printed before the whole page has been received',
     ],
-    stage: () => usual(atFirst(2, async (_place, request, next) => halved(await next(request)))),
+    stage: () => usual(atFirst(2, truncated)),
     met: answered(0),
     givingUp: 'allowed',
   },
@@ -108,7 +107,7 @@ export const failureSituations = situationsOf('7.2', {
     title:
       'if each answer for a page is truncated, the client gives up in bounded time, and exits with an error',
     lookAt: ['the number of retries after a broken connection: bounded'],
-    stage: () => usual(atPage(2, async (_place, request, next) => halved(await next(request)))),
+    stage: () => usual(atPage(2, truncated)),
     met: answered(0),
     impossible: true,
   },
@@ -118,9 +117,7 @@ export const failureSituations = situationsOf('7.2', {
       'an answer 200 that is no page (HTML of a proxy) is an error: an incomplete window is not reported as complete',
     lookAt: ['the reader of the body: what is not JSON is an error, and not an empty page'],
     stage: () => usual(atPage(2, () => html(200, 'Maintenance'))),
-    met: ({ requests }) =>
-      pageRequests(requests).some(({ status, page }) => status === 200 && !page) ||
-      'the client ended before the page of HTML',
+    met: reached(({ status, page }) => status === 200 && !page, 'the page of HTML'),
     impossible: true,
   },
   'slow-answer': {
@@ -129,9 +126,7 @@ export const failureSituations = situationsOf('7.2', {
     title: 'an answer that takes three seconds is waited for',
     lookAt: ['the timeout of a request: several seconds'],
     stage: (clock) => usual(atFirst(2, waiting(3_000, clock))),
-    met: ({ requests }) =>
-      pageRequests(requests).some(({ atMs, endMs = Infinity }) => endMs - atMs > 1_500) ||
-      'the client ended before the slow answer',
+    met: reached(({ atMs, endMs = Infinity }) => endMs - atMs > 1_500, 'the slow answer'),
   },
   '400-not-retried': final('400 invalid_request'),
   '403-not-retried': final('403 forbidden'),
@@ -200,7 +195,8 @@ const limitedAt = (pages: readonly number[], seconds: number, clock: Clock, isDa
   });
 
 /** Announces the whole body but aborts in the middle. */
-function halved(answer: ServiceAnswer): ServiceAnswer {
+const truncated: PageStep = async (_place, request, next) => {
+  const answer = await next(request);
   const octets = Buffer.from(String(answer.body));
   async function* half(): AsyncGenerator<Buffer> {
     yield octets.subarray(0, octets.length / 2);
@@ -209,4 +205,4 @@ function halved(answer: ServiceAnswer): ServiceAnswer {
     throw new Error('a situation of the kit');
   }
   return { ...answer, headers: [...answer.headers, ['content-length', String(octets.length)]], body: half() };
-}
+};

@@ -2,7 +2,7 @@
 import { withPairs } from '../../../engine/client/page.ts';
 import { answers, both, nextUrls, onPages, pages, tokenBody } from '../../../reference-server/run/alter.ts';
 import { followFindings, reuseFindings } from '../judge-requests.ts';
-import { situationsOf, type SituationRow } from '../situation.ts';
+import { reached, situationsOf, type SituationRow } from '../situation.ts';
 import { atMost } from '../stage.ts';
 import { fractional, FRACTIONAL_WINDOW, large, plain, tied, twiceShown, usual, WINDOW } from './blocks.ts';
 
@@ -56,9 +56,7 @@ export const pagesSituations = situationsOf('4.2', {
     lookAt: ['the end of the loop: an absent links.next, not an empty array of items'],
     // Ties, so that a client that cuts its window follows next too.
     stage: () => ({ ...usual(emptyPages), screenings: tied() }),
-    met: ({ requests }) =>
-      requests.some(({ page }) => page?.items.length === 0 && page.next !== undefined) ||
-      'the client ended before the empty page',
+    met: reached(({ page }) => page?.items.length === 0 && page.next !== undefined, 'the empty page'),
   },
   'empty-window': {
     title: 'for a window without screenings, nothing is printed and the exit status is 0',
