@@ -335,7 +335,7 @@ export class Search {
     };
     const accepted = evidence.sum((one) => one.accepted * one.seconds);
     const acceptedPerSecond = accepted / evidence.sum(({ seconds }) => seconds);
-    const quiet = { acceptedPerSecond, idleMs: this.#steps[0]!.p50Ms };
+    const quiet = { accepted, acceptedPerSecond, idleMs: this.#steps[0]!.p50Ms };
     const of = new QuotaConfirmation(this.#settings, offer, this.#left, step, this.#samples, quiet);
     const { figure, prediction, banSeconds } = await of.confirm();
     this.#predicted = prediction;

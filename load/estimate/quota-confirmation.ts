@@ -49,14 +49,14 @@ export class QuotaConfirmation {
   #isBucket = false;
   #prediction: Prediction | undefined;
 
-  /** `quiet`: requests per second that were admitted so far, and the latency of the first step. */
+  /** `quiet`: requests that were admitted so far, also per second, and the latency of the first step. */
   constructor(
     private readonly settings: Settings,
     private readonly offer: RunStep,
     private readonly left: () => number,
     first: Step,
     samples: readonly Sample[],
-    private readonly quiet: { readonly acceptedPerSecond: number; readonly idleMs: number },
+    private readonly quiet: Readonly<Record<'accepted' | 'acceptedPerSecond' | 'idleMs', number>>,
   ) {
     const lowest = Math.max(4, 2 * quiet.acceptedPerSecond, Math.min(first.offered, first.accepted * 1.5));
     this.#rate = Math.min(settings.maxRate, lowest);
@@ -76,6 +76,7 @@ export class QuotaConfirmation {
   /** Offers about twice the rate admitted so far, until a run is long enough to show the quota. */
   async #overload(): Promise<Confirmed | undefined> {
     let seconds = this.#secondsNeeded();
+    let { accepted } = this.quiet;
     for (let attempt = 0; attempt < ATTEMPTS && !this.#quota.settled; attempt += 1) {
       const lasts = Math.min(seconds, this.left());
       const { samples: run } = await this.offer(this.#rate, lasts, COUNTS_ONLY);
@@ -86,14 +87,16 @@ export class QuotaConfirmation {
         continue;
       }
       this.#seen = [...this.#seen, ...run];
+      accepted += run.length - rejected;
       if (countsRejected(run, lasts)) return NO_QUOTA;
       this.#rejectedShare = rejected / run.length;
       this.#banSeconds = banOf(run);
       this.#quota = quotaOfRun(run, lasts);
       if (followsLatency(run, this.#quota, this.quiet.idleMs)) return NO_QUOTA;
       if (!this.#quota.settled) {
-        const declared = declaredQuota(this.#policy(), longestWait(this.#seen), run.length - rejected, lasts);
-        this.#quota = declared ?? this.#quota;
+        const wait = longestWait(this.#seen);
+        const admitted = { inRun: run.length - rejected, inAll: accepted };
+        this.#quota = declaredQuota(this.#policy(), wait, admitted, lasts) ?? this.#quota;
       }
       seconds = Math.min(this.#longestSeconds(), Math.max(this.#secondsNeeded(), seconds * 1.3));
     }
@@ -199,7 +202,7 @@ export class QuotaConfirmation {
     const some = requestsPerSecond * lasts > 1.1 * (limit ?? 0) ? 1 : 0;
     return this.#compare(run, {
       least: limit === undefined ? some : Math.max(some, least),
-      most: Math.max(most, samples.length - perSecond * lasts + (limit ?? 0)),
+      most: Math.max(most, Math.ceil(samples.length - perSecond * lasts + (limit ?? 0))),
     });
   }
 

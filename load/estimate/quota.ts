@@ -132,18 +132,18 @@ export const longestWait = (samples: readonly Sample[]): number =>
 
 /**
  * The quota that headers declare; undefined if a wait, or the number of requests that a run of this length admitted, is
- * too large for it.
+ * too large for it, or if far fewer were admitted in all: another limit may reject them.
  */
 export function declaredQuota(
   policy: RatePolicy | undefined,
   waitSeconds: number,
-  admitted: number,
+  admitted: Readonly<Record<'inRun' | 'inAll', number>>,
   seconds: number,
 ): Quota | undefined {
   if (!policy || policy.atLeast) return undefined;
   const { limit, windowSeconds } = policy;
-  const isMore = admitted > limit * (2 + seconds / windowSeconds);
-  if (isMore || waitSeconds > windowSeconds * 1.05 + 1) return undefined;
+  const isOther = admitted.inRun > limit * (2 + seconds / windowSeconds) || admitted.inAll < limit * 0.9;
+  if (isOther || waitSeconds > windowSeconds * 1.05 + 1) return undefined;
   const perSecond = limit / windowSeconds;
   return { perSecond, error: 0.02, settled: true, releases: 0, limit, windowSeconds, declared: true };
 }

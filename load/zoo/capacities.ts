@@ -181,6 +181,10 @@ const CLASSES = {
       const limiter = { kind: 'fixed-window', limit, windowMs, phaseMs: windowMs * random() } as const;
       return { ...withQuota(limiter), settings: { startRate: 100 } };
     },
+    (random) => {
+      const limiter = { kind: 'fixed-window', limit: 300 + 300 * random(), windowMs: 60_000 } as const;
+      return withQuota(limiter, { policy: { limit: 5000, windowSeconds: 3600 } });
+    },
   ]),
   /** Servers that restart during the search and refuse connections meanwhile. */
   restarts: (random) => {
