@@ -7,6 +7,7 @@ import { exponentialService } from '../zoo/capacities.ts';
 import { probeVirtually } from '../zoo/limiters.ts';
 import * as zoo from '../zoo/targets.ts';
 import type { ArrivalRecord } from '../k6/lib/record.ts';
+import { PROBE } from '../run/flags.ts';
 import type { K6Run } from '../run/k6-run.ts';
 import type { Session } from '../run/session.ts';
 import { recoveryOf, soak } from '../scenarios/arrivals.ts';
@@ -194,6 +195,17 @@ for (const [settings, rate] of WITHIN)
 test('capacity: reports no ban if rejected requests count', async () => {
   const counting = await searchOf({ limits: [zoo.punishing(10, 20)] });
   expect(counting).toMatchObject({ banSeconds: undefined, confirmed: false });
+});
+
+test('limiter: Retry-After is not reported as honest if a second limit made one wait too short', async () => {
+  const limits = [
+    { kind: 'fixed-window', limit: 15, windowMs: 1000 },
+    { kind: 'fixed-window', limit: 45, windowMs: 20_000 },
+  ] as const;
+  const target = zoo.server({ ...zoo.limited(...limits), retryAfter: () => 1 });
+  const found = identifyLimiter(await probeVirtually(target, { rttMs: 40, jitterMs: 0.3 }, PROBE, 1));
+  expect(found.retryAfter!.worstShortSeconds).toBeGreaterThan(5);
+  expect(found.retryAfterHonest).toBeUndefined();
 });
 
 test('limiter: a kind has to predict 98 % of the later answers', () => {

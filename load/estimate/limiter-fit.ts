@@ -29,7 +29,7 @@ export interface LimiterFinding {
   readonly interval?: readonly [low: number, high: number];
   /** Answers that the kind was not fitted to, and how many of them it predicts. */
   readonly prediction?: Readonly<Record<'asPredicted' | 'requests', number>>;
-  /** Whether the Retry-After waits were long enough; absent if none was waited out, or half of them were not. */
+  /** Whether the Retry-After waits were long enough; absent if none was waited out, or only some were not. */
   readonly retryAfterHonest?: boolean;
   /** Retry-After waits of the probe, those that were long enough, and the longest additional time to an admission. */
   readonly retryAfter?: Readonly<Record<'waits' | 'longEnough' | 'worstShortSeconds', number>>;
@@ -156,7 +156,7 @@ function judgeRetryAfter(seen: readonly Observation[]) {
   if (waits === 0) return {};
   const isTooShort =
     (short >= LEAST_SHORT_WAITS && short > longEnough) || same > LEAST_SHORT_WAITS * Math.max(1, longEnough);
-  const isDecided = isTooShort || longEnough > short + same;
+  const isDecided = isTooShort || longEnough === waits;
   const retryAfter = { waits, longEnough, worstShortSeconds: rounded(worstShortSeconds) };
   return { retryAfter, ...(isDecided ? { retryAfterHonest: !isTooShort } : {}) };
 }
