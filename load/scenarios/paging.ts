@@ -35,16 +35,9 @@ export const paging: Scenario = {
 async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
   const read: ReadWalks = (walks, vus) => walk(session, walks, vus);
   const { window } = session.prepared.base;
-  const measured = () => measureDepth(read, window, session.options, session.tell);
-  let depth = await measured();
-  // A single measurement may be noise, so a shape must show twice in succession.
-  for (let again = 1, before = ''; !depth.flat && depth.shape !== before; again++) {
-    if (again > MEASURED_AGAIN)
-      throw new VoidRun(`measurements differ: ${before}, then ${depth.shape}; try it on a quiet machine`);
-    before = depth.shape;
-    session.tell(`  ${before}: measuring again`);
-    depth = await measured();
-  }
+  const { found: depth, isSame } = await confirmDepth(read, window, session.options, session.tell);
+  if (!isSame)
+    throw new VoidRun(`measurements differ, the last one says ${depth.shape}; try it on a quiet machine`);
   if (depth.isOpen)
     throw new VoidRun('latencies vary too much to compare pages: use a smaller --page-size, for more pages');
   const sizes = session.options.maxPages === undefined ? await compareSizes(session) : [];
@@ -68,14 +61,31 @@ async function judgeDepth(session: Session): Promise<Partial<LoadResult>> {
   };
 }
 
+/** A single measurement may be noise, so a shape must show twice in succession. */
+export async function confirmDepth(
+  read: ReadWalks,
+  window: Window,
+  given: Pick<ScenarioOptions, 'pageSize' | 'maxPages'>,
+  tell: (line: string) => void = () => {},
+) {
+  for (let [again, before] = [0, '']; ; again += 1) {
+    const options = { ...given, pageSize: Math.max(1, given.pageSize - 2 * again) };
+    const found = await measureDepth(read, window, options, tell);
+    const isSame = found.flat || found.shape === before;
+    if (isSame || again === MEASURED_AGAIN) return { found, isSame };
+    before = found.shape;
+    tell(`  ${before}: measuring again`);
+  }
+}
+
 /** Reads the pages of the walks with this many connections; default one. */
 export type ReadWalks = (walks: readonly Walk[], vus?: number) => Promise<readonly PageRecord[]>;
 
-export async function measureDepth(
+async function measureDepth(
   read: ReadWalks,
   window: Window,
   { pageSize, maxPages = DEEPEST }: Pick<ScenarioOptions, 'pageSize' | 'maxPages'>,
-  tell: (line: string) => void = () => {},
+  tell: (line: string) => void,
 ): Promise<DepthFinding & { readonly rows: number }> {
   // Before any short window, so that no plan for short windows is cached.
   const pages = await read([{ ...window, pageSize, maxPages, paired: true }]);
@@ -83,21 +93,25 @@ export async function measureDepth(
     throw new VoidRun(`${pages.length} pages are too few to compare depths: use a smaller --page-size`);
   const rows = sum(pages.map(({ items }) => items));
   tell(`  traversed ${pages.length} pages, ${rows} screenings: ${quantiles(pages.map(({ ms }) => ms))}`);
-  const once = { pageSize, maxPages: 1 };
+  // Other sizes and windows than before, so that no answer comes from a cache of answers.
+  const once = { pageSize: Math.max(1, pageSize - 1), maxPages: 1 };
   const { to } = window;
-  const windows = pages.flatMap(({ from }, page) => {
-    const end = pages[page + SHORT_PAGES]?.from;
-    return from === undefined || end === undefined || from === end ? [] : [{ from, to: end }];
-  });
-  const short = (count: number): Walk[] =>
-    Array.from({ length: count }, (_, index) => ({
+  const short = (count: number, length: number): Walk[] => {
+    const windows = pages.flatMap(({ from }, page) => {
+      const end = pages[page + length]?.from;
+      return from === undefined || end === undefined || from === end ? [] : [{ from, to: end }];
+    });
+    return Array.from({ length: count }, (_, index) => ({
       ...once,
       ...windows[Math.floor(((index + 0.5) * windows.length) / count)]!,
     }));
+  };
   const pairs = async (count: number, settled: boolean): Promise<WindowPair[]> => {
     // Each in turn is the first to be read.
     const inTurn = <Of>(pair: Of[], index: number): Of[] => (isReversed(index) ? pair.reverse() : pair);
-    const seen = await read(short(count).flatMap((one, index) => inTurn([one, { ...one, to }], index)));
+    const seen = await read(
+      short(count, SHORT_PAGES).flatMap((one, index) => inTurn([one, { ...one, to }], index)),
+    );
     const seenIn = (walk: number): PageRecord | undefined => seen.find((one) => one.walk === walk);
     return Array.from({ length: count }).flatMap((_, index) => {
       const [shorter, longer] = inTurn([seenIn(2 * index), seenIn(2 * index + 1)], index);
@@ -108,7 +122,7 @@ export async function measureDepth(
   };
   const early = await pairs(EARLY_PAIRS, false);
   const { connections, executions } = PLANNED;
-  await read(short(connections * executions), connections);
+  await read(short(connections * executions, SHORT_PAGES + 1), connections);
   const settled = await pairs(SETTLED_PAIRS, true);
   const nothing = Array.from({ length: EMPTY_WALKS }, () => ({ from: to, to, ...once }));
   const emptyMs = (await read(nothing)).map(({ ms }) => ms);

@@ -2,7 +2,7 @@
 import { pairedAt, type Shape } from '../estimate/depth.ts';
 import { exponential, randomSource } from '../estimate/random.ts';
 import type { PageRecord } from '../k6/lib/record.ts';
-import { measureDepth, type ReadWalks } from '../scenarios/paging.ts';
+import { confirmDepth, type ReadWalks } from '../scenarios/paging.ts';
 import type { DrawServer } from './targets.ts';
 
 interface PageWork {
@@ -59,8 +59,12 @@ const ENVIRONMENTS: Readonly<Record<string, Environment>> = {
   'latencies that vary much': (_part, request) => 0.3 + exponential(randomSource(request), 3),
 };
 
-export const DEPTH_SERVERS = {
-  depths: (random, index, seed) => {
+/** Factors on the cost of a page that a cache of answers has, and has not. */
+const [CACHED, NOT_CACHED] = [0.1, 8];
+
+const drawDepths =
+  (hasCache: boolean): DrawServer =>
+  (random, index, seed) => {
     const names = Object.keys(QUERIES);
     const query = index % 2 === 0 ? undefined : names[(index >> 1) % names.length]!;
     const environments = Object.entries(ENVIRONMENTS);
@@ -74,17 +78,18 @@ export const DEPTH_SERVERS = {
       truth: shape,
       judge: async () => {
         const costMs = (work: PageWork): number => baseMs + MS_PER_ROW * rowsInVain(work);
-        const read = answers(walkPages, rttMs, costMs, environment, seed);
-        const found = await measureDepth(read, WINDOW, { pageSize: PAGE_SIZE });
+        const read = answers(walkPages, rttMs, costMs, environment, hasCache, seed);
+        const { found, isSame } = await confirmDepth(read, WINDOW, { pageSize: PAGE_SIZE });
         const { deep, long, settled } = found.ratios;
         return {
           found: `${found.shape}, ${[deep, long, settled].map((ratio) => ratio.toFixed(2)).join(' ')}`,
-          verdict: found.isOpen ? 'undecided' : found.shape === shape ? 'right' : 'wrong',
+          verdict: found.isOpen || !isSame ? 'undecided' : found.shape === shape ? 'right' : 'wrong',
         };
       },
     };
-  },
-} satisfies Record<string, DrawServer>;
+  };
+
+export const DEPTH_SERVERS = { depths: drawDepths(false), 'cached-depths': drawDepths(true) };
 
 const WINDOW = { from: '2020-01-01T00:00:00Z', to: '2030-01-01T00:00:00Z' };
 const [FIRST_MS, LAST_MS] = [Date.parse(WINDOW.from), Date.parse(WINDOW.to)];
@@ -95,32 +100,37 @@ function answers(
   rttMs: number,
   costMs: (work: PageWork) => number,
   environment: Environment,
+  hasCache: boolean,
   seed: number,
 ): ReadWalks {
   const random = randomSource(seed);
   const rows = walkPages * PAGE_SIZE;
   let [request, shortWindows, readBefore] = [0, 0, NaN];
-  const ask = (rowsBefore: number, rowsLeft: number, resumed: boolean): number => {
+  const urls = new Set<string>();
+  const ask = (rowsBefore: number, rowsLeft: number, resumed: boolean, pageSize: number): number => {
+    const url = [rowsBefore, rowsLeft, resumed, pageSize].join();
+    const cached = !hasCache ? 1 : urls.has(url) ? CACHED : NOT_CACHED;
+    urls.add(url);
     request += 1;
     if (rowsLeft < SHORT_WINDOW_ROWS) shortWindows += 1;
     const again = rowsBefore === readBefore;
     readBefore = rowsBefore;
-    const factor = environment(rowsBefore / rows, request, again) * (0.8 + 0.4 * random());
+    const factor = environment(rowsBefore / rows, request, again) * cached * (0.8 + 0.4 * random());
     return rttMs + costMs({ rowsBefore, rowsLeft, resumed, shortWindows }) * factor + 1.5 * random();
   };
   const rowAt = (at: string): number => (rows * (Date.parse(at) - FIRST_MS)) / (LAST_MS - FIRST_MS);
   const atRow = (row: number): string =>
     new Date(FIRST_MS + (row / rows) * (LAST_MS - FIRST_MS)).toISOString();
   return async (walks) =>
-    walks.flatMap(({ from, to, maxPages, paired }, walk) => {
+    walks.flatMap(({ from, to, pageSize, maxPages, paired }, walk) => {
       const [first, end] = [rowAt(from), rowAt(to)];
-      const page = { kind: 'page', walk, status: 200, items: PAGE_SIZE } as const;
+      const page = { kind: 'page', walk, status: 200, items: pageSize } as const;
       if (first === end) return [{ ...page, depth: 0, ms: rttMs + 0.5 + 1.5 * random() }];
-      const pages = Math.min(maxPages, Math.ceil((end - first) / PAGE_SIZE));
+      const pages = Math.min(maxPages, Math.ceil((end - first) / pageSize));
       return Array.from({ length: pages }, (_, depth): PageRecord => {
-        const before = first + depth * PAGE_SIZE;
-        const deep = (): number => ask(before, end - before, depth > 0);
-        const other = (): number => ask(before, end - before, false);
+        const before = first + depth * pageSize;
+        const deep = (): number => ask(before, end - before, depth > 0, pageSize);
+        const other = (): number => ask(before, end - before, false, pageSize);
         const order = paired ? pairedAt(depth) : undefined;
         const beforeMs = order === 'deep-last' ? other() : undefined;
         const ms = deep();
