@@ -40,7 +40,7 @@ export interface LimiterFinding {
   readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
-  /** Rejects nothing, but after some number of requests answers are later, by the same time. */
+  /** Rejects nothing, but after some number of requests answers are later, by the same time or also single ones. */
   readonly isDelaying?: true;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
@@ -58,7 +58,7 @@ export interface LimiterFinding {
 export const isMet = ({ asPredicted, requests }: NonNullable<LimiterFinding['prediction']>): boolean =>
   requests > 0 && requests - asPredicted <= UNPREDICTED * requests;
 
-export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Probed): LimiterFinding {
+export function identifyLimiter({ seen, cutBy, waited = [], pressed = [], isLate }: Probed): LimiterFinding {
   const requests = seen.length;
   const all = [...seen, ...waited];
   const waits = judgeRetryAfter(all);
@@ -74,12 +74,12 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [] }: Prob
     longRunPerSecond: longRunRate(pressed),
   };
   const noKind = { alternatives: [], explained: {}, ...common };
-  const shaper = shaperOf(seen);
+  const shaper = isLate ? undefined : shaperOf(seen);
   // A single worker that rejects nothing is no limiter.
   if (shaper)
     return { kind: shaper.orOneWorker && first < 0 ? 'none-found' : 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok))
-    return areDelayedAlike(seen)
+    return isLate || areDelayedAlike(seen)
       ? { kind: 'cannot-tell', isDelaying: true, ...noKind }
       : { kind: 'none-found', ...noKind };
 

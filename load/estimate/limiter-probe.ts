@@ -41,6 +41,8 @@ export type Ask = Readonly<Record<'notBeforeMs' | 'count' | 'spacingMs', number>
 const LEAST_GAP_MS = 4;
 /** The quantile of a batch that is compared with the quickest answer. */
 const SHAPED_SHARE = 0.8;
+/** The first requests, of few at a time, and single ones at the end that are compared with them. */
+const [FIRST, SINGLE] = [7, 2];
 /** Half the resolution of a clock that counts whole milliseconds. */
 const CLOCK_MS = 0.5;
 
@@ -94,6 +96,8 @@ export interface Probed {
   /** Under constant overload, from the first rejection on: gives the long-run rate of any kind. */
   readonly pressed?: readonly Observation[] | undefined;
   readonly cutBy?: keyof ProbeLimits | undefined;
+  /** Whether, without a rejection, single requests at the end were late: a busy server answers them at once. */
+  readonly isLate?: boolean;
 }
 
 class Exhausted extends Error {
@@ -131,7 +135,11 @@ export async function probeLimiter(
     // Everything that distinguishes the kinds was sent before this phase.
     if (waitedFrom === Infinity) cutBy = error.limit;
   }
+  const alone = async (): Promise<readonly Reply[]> => ask({ notBeforeMs: 0, count: 1, spacingMs: 0 });
+  const single = replies.every(({ ok }) => ok) ? [...(await alone()), ...(await alone())] : [];
+  const lateMs = largest(replies.slice(0, FIRST).map(({ rttMs }) => rttMs)) + PROBE.shapedMs;
   return {
+    isLate: single.length > 0 && single.every(({ ok, rttMs }) => ok && rttMs > lateMs),
     seen: placeReplies(replies.slice(0, waitedFrom)),
     waited: placeReplies(replies.slice(waitedFrom, pressedFrom)),
     pressed: placeReplies(replies.slice(pressedFrom)),
@@ -178,7 +186,7 @@ export async function probeLimiter(
   }
 
   async function send(count = 1, notBeforeMs = 0, spacingMs = 0): Promise<readonly Reply[]> {
-    if (replies.length + count > limits.maxRequests) throw new Exhausted('maxRequests');
+    if (replies.length + count > limits.maxRequests - SINGLE) throw new Exhausted('maxRequests');
     if (Math.max(now(), notBeforeMs) > limits.maxSeconds * 1000) throw new Exhausted('maxSeconds');
     // Rounds to 0.01 ms, which keeps the record of the probe short.
     const got = (await ask({ notBeforeMs, count, spacingMs })).map((one) => ({
@@ -199,7 +207,7 @@ export async function probeLimiter(
     const pollMs = (retryUntilMs - startedMs) / 12;
     let [passed, batch, notBeforeMs, shaped] = [0, 1, 0, 0];
     while (passed < most) {
-      const left = Math.max(1, limits.maxRequests - replies.length);
+      const left = Math.max(1, limits.maxRequests - SINGLE - replies.length);
       const got = await send(Math.min(batch, most - passed, left), notBeforeMs);
       const admitted = got.filter(({ ok }) => ok).length;
       passed += admitted;

@@ -66,7 +66,7 @@ async function probe(session: Session): Promise<Partial<LoadResult>> {
 function voidReason(limiter: LimiterFinding, { cutBy }: Probed, limits: ProbeLimits): string | undefined {
   if (limiter.shaper || limiter.concurrencyLimit !== undefined) return undefined;
   if (limiter.isDelaying)
-    return 'nothing was rejected, but beyond some number answers are delayed, all by the same time: maybe by a limit';
+    return 'nothing was rejected, but beyond some number answers are delayed, as no busy server does: maybe by a limit';
   if (cutBy === 'maxSeconds')
     return `${limits.maxSeconds} s were too short to identify the limiter: raise --max-seconds`;
   if (limiter.fromRest === undefined)

@@ -258,6 +258,10 @@ const NO_LIMITERS: Rows = {
     behaviour: { limits: [zoo.tarpit(fixedWindow(limit, 2000), 300 + 1700 * random())] },
     right: isKind('cannot-tell'),
   })),
+  'delays that grow with the requests of the last seconds': (random) => ({
+    behaviour: { limits: [zoo.growingDelay(1500 + 3000 * random(), 4 + 6 * random())] },
+    right: isKind('cannot-tell'),
+  }),
 };
 
 /** Draws a server of the rows in turn, the round-trip time of its network, and the mean jitter of each direction. */

@@ -166,16 +166,21 @@ export const leakyBucket =
     return Object.assign(ask, { delayMs: () => (delays ? excess / perSecond : 0) });
   };
 
+/** Counts every request; returns the number of those in the last `windowMs`. */
+function countWithin(windowMs: number): (atMs: number) => number {
+  const times: number[] = [];
+  return (atMs) => {
+    while (times[0]! <= atMs - windowMs) times.shift();
+    return times.push(atMs);
+  };
+}
+
 /** A sliding log that also counts the requests that it rejects. */
 export const countingRejected =
   (limit: number, windowMs: number): CreateLimiter =>
   () => {
-    const times: number[] = [];
-    return (atMs) => {
-      while (times.length > 0 && times[0]! <= atMs - windowMs) times.shift();
-      times.push(atMs);
-      return times.length > limit ? windowMs : 0;
-    };
+    const countOf = countWithin(windowMs);
+    return (atMs) => (countOf(atMs) > limit ? windowMs : 0);
   };
 
 /** Delays by `slowMs` what the limiter does not admit. */
@@ -186,6 +191,17 @@ export const tarpit =
     let delayMs = 0;
     const ask = (atMs: number): number => ((delayMs = limiter(atMs) > 0 ? slowMs : 0), 0);
     return Object.assign(ask, { delayMs: () => delayMs });
+  };
+
+/** Delays by `eachMs` for each request in the last `windowMs`. */
+export const growingDelay =
+  (windowMs: number, eachMs: number): CreateLimiter =>
+  () => {
+    const countOf = countWithin(windowMs);
+    let delayMs = 0;
+    return Object.assign((atMs: number) => ((delayMs = countOf(atMs) * eachMs), 0), {
+      delayMs: () => delayMs,
+    });
   };
 
 /** Others, at random times, use the same limit. */
