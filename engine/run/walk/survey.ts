@@ -40,7 +40,7 @@ export interface SampleData {
 /** Limit for a survey with short or empty pages. */
 const SURVEY_PAGES = 150;
 const SAMPLE_ITEMS = 2_500;
-/** Pages in which data is read that is mostly one tie. */
+/** Pages in which data is read that is mostly one tie, or in which the first tie is looked for. */
 const TIE_PAGES = 30;
 /** More pages make a walk of the whole sample too long. */
 const WALK_PAGES = 60;
@@ -229,9 +229,18 @@ const surveyWalk = (kit: Kit, window: PageQuery): Promise<Walk> =>
     const large = Math.max(DEFAULT_PAGE_SIZE + 1, kit.knowledge.itemsIn(2 * SAMPLE_SHARE));
     const enough = Math.min(SAMPLE_ITEMS, large);
     const first = await kit.ask(query);
-    return first.status === 200
-      ? walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough })
-      : walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough });
+    let walked =
+      first.status === 200
+        ? await walkOn(kit, query, first, { maxPages: SURVEY_PAGES, enough })
+        : await walk(kit, { ...window, pageSize: 100 }, { maxPages: SURVEY_PAGES, enough });
+    // Where testTimes are fine, ties are rare, and without one most of paging is untested.
+    kit.knowledge.noteItemSize(walked.exchanges[0]!);
+    for (let pages = 0; walked.end === 'cut' && pages < TIE_PAGES; pages++) {
+      const { items } = await kit.oracle();
+      if (items.length === 0 || items.length > kit.knowledge.itemsIn(1) || tiesOf(items).length > 0) break;
+      walked = await walkOn(kit, walked.query, walked.exchanges.at(-1)!, { maxPages: 2 });
+    }
+    return walked;
   });
 
 /** Reduces the page size until answers can be read. */
@@ -331,17 +340,20 @@ function wholeTies(items: readonly OracleItem[], start: number, size: number): r
   return items.slice(Math.max(0, end - size), end);
 }
 
-/** The index at which the most informative range starts. */
+/** The index at which the most informative range starts, which has a tie if there is one. */
 function mostInformativeStart(items: readonly OracleItem[], size: number): number {
   const worth = items.map((item, i) => informationOf(item, items[i - 1]));
+  const isTied = items.map(({ at }, i) => i > 0 && sameInstant(items[i - 1]!.at, at));
   let sum = worth.slice(0, size).reduce((total, value) => total + value, 0);
   let best = { start: 0, sum };
   for (let start = 1; start + size <= items.length; start++) {
     sum += worth[start + size - 1]! - worth[start - 1]!;
-    const whole = !sameInstant(items[start - 1]!.at, items[start]!.at);
-    if (whole && sum > best.sum) best = { start, sum };
+    if (!isTied[start] && sum > best.sum) best = { start, sum };
   }
-  return best.start;
+  const firstTie = isTied.indexOf(true);
+  return firstTie < 0 || isTied.slice(best.start, best.start + size).includes(true)
+    ? best.start
+    : Math.max(0, Math.min(firstTie - Math.ceil(size / 2), items.length - size));
 }
 
 /** How informative an item is after the previous one: ties most, with a limit, since a single tie shows little. */
