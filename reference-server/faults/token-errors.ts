@@ -194,6 +194,14 @@ export const tokenErrorFaults: readonly Fault[] = [
         return client ?? check.met;
       };
     }),
+    'concurrent requests of a client share the check of the first client_secret': authenticating(() => {
+      const checks = new Map<string, Promise<Client | undefined>>();
+      return (id, secret, real) => {
+        const check = checks.get(id) ?? sleep(30).then(() => real(id, secret));
+        checks.set(id, check);
+        return check.finally(() => checks.delete(id));
+      };
+    }),
   }),
   ...failsFull({ '7.1-invalid_client-secret': /401 invalid_client.*(200|token)/ })({
     'accepts the client_secret of a tutorial': anySecret((shown) => shown === 'secret'),
