@@ -7,7 +7,8 @@ import { TargetGone, TargetLocked, Untested } from '../errors.ts';
 import type { ClientName, Target } from '../target/target.ts';
 import { ConcurrencyLimit, type Access } from './concurrency.ts';
 import { formValue, isPlain, isTimeout, type Exchange, type RequestOut } from './exchange.ts';
-import { isGatewayStatus, isSame, isServerFailure, retryAfterMs, varied, type Attempt } from './failures.ts';
+import { isGatewayStatus, isSame, isServerFailure, ofOneDay, retryAfterMs, varied } from './failures.ts';
+import type { Attempt } from './failures.ts';
 import { Guards, isGuardRefusal, type GuardOptions } from './guards.ts';
 import { readToken } from './token.ts';
 import { formEncode } from './transport.ts';
@@ -235,15 +236,14 @@ export class TargetHealth {
   }
 
   private async awaitRecovery(failed: Exchange, known: RequestOut | undefined): Promise<boolean> {
-    const { broken, failed: answered } = BACKOFFS_UNKNOWN;
     // The window of ten seconds of a guard may be longer, because HAProxy weights the one before it.
     const guarded = this.guards.mayHaveClosed(failed) ? 1 : 0;
-    const unknown = failed.transportError ? broken : answered;
+    const unknown = BACKOFFS_UNKNOWN[failed.transportError ? 'broken' : 'failed'];
     const most = known || isGatewayStatus(failed.status) ? BACKOFFS + guarded : unknown;
     let last = failed;
     for (let backoff = 1; backoff < most; backoff++) {
       await this.backOff(last, backoff);
-      last = await this.options.probe(known ? varied(known, this.probes++) : failed.request);
+      last = await this.options.probe(known ? varied(known, this.probes++) : ofOneDay(failed.request));
       if (!isServerFailure(last)) return true;
     }
     const { request, status, transportError } = last;

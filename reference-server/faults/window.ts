@@ -28,7 +28,7 @@ import { every, hasParameter, isAfterCursor, not, type Where } from '../run/cond
 import type { PageQuery } from '../parts.ts';
 import type { ServerOptions } from '../run/start.ts';
 import { TENANTS } from '../run/provisioning.ts';
-import { PAGES, full, theme, withoutDatasets, type Fault } from './fault.ts';
+import { PAGES, REFUSALS, full, theme, withoutDatasets, type Fault } from './fault.ts';
 import { alterStored, endingAt, RULES, rows, screening, withAddedTo } from './rows.ts';
 import type { Asked, Rules } from './rows.ts';
 
@@ -360,6 +360,16 @@ export const window: readonly Fault[] = [
   }),
   ...fails({ '4.2-success': /200.*404/ })({
     'a window in the future is 404': refused((from) => from.seconds > now(), '404 not_found'),
+  }),
+  // With the complete target file, the kit asks for such a window first.
+  ...fails({ '7.2-no-unprovoked-5xx': /no 5xx.*504/ })({
+    'windows of more than half a year are 504 with HTML': {
+      server: answering(
+        () => html(504, 'Gateway Timeout'),
+        windowWhere((from, to) => to.seconds - from.seconds > 15_768_000n),
+      ),
+      mayTrip: [...PAGES, ...REFUSALS],
+    },
   }),
   ...fails({ '4.2-r6-next-to': /next with the request's to=/ })({
     'next cuts off a lower-case z of to': nextQuery((query) =>
