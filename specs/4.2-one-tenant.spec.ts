@@ -2,22 +2,33 @@
 import { about, test } from '../fixtures/test.ts';
 import type { RequestOut } from '../engine/client/exchange.ts';
 import { canonical, isObject } from '../engine/client/json.ts';
-import { orderedItems, type OrderedItem } from '../engine/client/page.ts';
+import { orderedItems, type OrderedItem, type PageQuery } from '../engine/client/page.ts';
 import { formatInstant, instant, isMovable, shift } from '../engine/data/instant.ts';
 import { FORBIDDEN, notServed, refused } from '../engine/checks/errors.ts';
 import { differs } from '../engine/checks/mismatch.ts';
 import { onlyOf } from '../engine/checks/selection.ts';
 import { mapConcurrently } from '../engine/client/concurrency.ts';
 import type { Kit } from '../engine/run/kit.ts';
-import { sampleDataOf, WIDE_WINDOWS } from '../engine/run/walk/survey.ts';
+import { sampleDataOf, WIDE_WINDOWS, windowOf } from '../engine/run/walk/survey.ts';
 import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
 import { CONCURRENT_ROUNDS } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
-/** Walks one window for both tenants alternately, so that an answer cached for one tenant would show up for the other. */
+/** Walks one window for both tenants: that of the sample, or one of the second tenant if that has none there. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   await kit.tenantOf('secondTenant');
   const { window } = await sampleDataOf(kit);
+  const walks = await walksOf(kit, window);
+  if (walks[1].items.length > 0) return walks;
+  // The screenings of the tenants may be of different years.
+  const [[from, to]] = WIDE_WINDOWS;
+  const page = await kit.page({ from, to, pageSize: 50 }, { client: 'secondTenant' });
+  const items = orderedItems(page).filter(({ at }) => isMovable(at));
+  return items.length > 0 ? walksOf(kit, windowOf(items)) : walks;
+}
+
+/** Alternately, so that an answer cached for one tenant would show up for the other. */
+async function walksOf(kit: Kit, window: PageQuery): Promise<[Walk, Walk]> {
   const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
   const primary = await checkWalk(kit, query, { maxPages: 10 }, 'concurrently with the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
@@ -92,7 +103,7 @@ test(
   async ({ kit }) => {
     const [primary, second] = await bothWalks(kit);
     if (second.items.length === 0) {
-      throw new Untested("clients.secondTenant has no screenings in primary's window; load some there");
+      throw new Untested('clients.secondTenant has no screenings; load some');
     }
     warnOfEqualData(kit, primary, second);
     for (const [walked, client] of [

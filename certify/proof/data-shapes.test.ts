@@ -91,6 +91,15 @@ for (const [count, mode] of [
     expect(report.verdict).toBe('conformant');
   });
 
+test('compares tenants whose screenings are of different years', FULL, async ({ small }) => {
+  const dataset = untied(30, '1999-12-31T23:00:00Z');
+  const report = await certifyServer(small, ofPrimary(small, dataset), 'full', {
+    ...{ runs: 1, only: '4.2-r3-one-tenant' },
+    change: (target) => ({ ...withoutRecords(target), dataset }),
+  });
+  expect(saidOf(report, '4.2-r3-one-tenant')).toBe('pass');
+});
+
 /** An import of dates without times. */
 const IMPORTED = 5_000;
 
