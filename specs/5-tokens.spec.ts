@@ -4,6 +4,7 @@ import {
   bearerOf,
   constantPart,
   cutTo,
+  encodePart,
   followedBy,
   inOtherCase,
   partsOf,
@@ -113,17 +114,43 @@ function alteredBearers(token: string): Authorization[] {
   return [...bearers, small];
 }
 
+/** What OAuth servers of other profiles accept for a client_secret: RFC 7523, 2.2 and, after a proxy, RFC 8705, 2.1. */
+function unsignedAssertion(clientId: string, audience: string): [name: string, value: string][] {
+  const exp = Math.floor(Date.now() / 1000) + 300;
+  const claims = { iss: clientId, sub: clientId, aud: audience, jti: String(exp), exp };
+  return [
+    ['client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
+    ['client_assertion', `${encodePart({ alg: 'none' })}.${encodePart(claims)}.`],
+  ];
+}
+
+const certified = (clientId: string): Record<string, string> => ({
+  ...{ 'x-ssl-client-verify': 'SUCCESS', 'ssl-client-verify': 'SUCCESS' },
+  ...{ 'x-ssl-client-s-dn': `CN=${clientId}`, 'ssl-client-subject-dn': `CN=${clientId}` },
+  ...{ 'x-ssl-client-cn': clientId, 'x-client-id': clientId, 'x-remote-user': clientId },
+});
+
 /** There is no refresh token (rule 5): only the client's secret yields a new token. */
 test(
-  'no token: an access token in place of the client_secret',
+  'no token: an access token, an unsigned assertion or headers of gateways in place of the client_secret',
   about('7.1-invalid_request-missing', { needs: 'token', access: 'guesses', isSupplement: true }),
   async ({ kit }) => {
     const token = await kit.token();
+    const { clientId } = kit.target.clients.primary;
     const form = kit.client.validForm('primary').filter(([name]) => name !== 'client_secret');
     const request = tokenRequestOf(kit, formEncode(form));
-    const exchange = await kit.send({ ...request, authorization: tokenHeader(token, 'of primary') });
-    const judge: Judge = (answer) => readToken(answer) && differs('400 invalid_request', sayToken(answer));
-    kit.check('7.1-invalid_request-missing', exchange, judge, 'a token in place of the secret');
+    const asserted = formEncode([...form, ...unsignedAssertion(clientId, request.url)]);
+    const headers = { ...request.headers, ...certified(encodeURIComponent(clientId)) };
+    for (const [what, changed] of [
+      ['a token', { ...request, authorization: tokenHeader(token, 'of primary') }],
+      ['an unsigned assertion', { ...request, body: asserted, suspicious: true }],
+      ['headers of gateways', { ...request, headers, suspicious: true }],
+    ] as const) {
+      const exchange = await kit.send(changed);
+      const judge: Judge = (answer) => readToken(answer) && differs('400 invalid_request', sayToken(answer));
+      kit.check('7.1-invalid_request-missing', exchange, judge, `${what} in place of the secret`);
+      await kit.client.mint('primary');
+    }
   },
 );
 

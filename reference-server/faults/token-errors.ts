@@ -45,6 +45,13 @@ const jsonAsForm = (isRead: (request: ServiceRequest) => boolean): ServerOptions
 const defaulted = (name: string, value: string): ServerOptions =>
   field(name, (values) => (values.length === 0 ? [value] : values));
 
+/** Matching requests need no client_secret. */
+const needingNoSecret = (where: (request: ServiceRequest) => boolean): ServerOptions =>
+  both(
+    anySecret((shown) => shown === 'not needed'),
+    forms((form) => form.set('client_secret', form.get('client_secret') ?? ['not needed']), where),
+  );
+
 const everyField = (read: (values: Values) => Values): ServerOptions =>
   forms((form) => form.forEach((values, name) => form.set(name, read(values))));
 
@@ -114,12 +121,14 @@ export const tokenErrorFaults: readonly Fault[] = [
     }),
   }),
   ...fails({ '7.1-invalid_request-missing': /400 invalid_request.*token/ })({
-    'an access token in Authorization replaces the client_secret': both(
-      anySecret((shown) => shown === 'not needed'),
-      forms(
-        (form) => form.set('client_secret', form.get('client_secret') ?? ['not needed']),
-        (request) => payloadOf(tokenOf(request)) !== undefined,
-      ),
+    'an access token in Authorization replaces the client_secret': needingNoSecret(
+      (request) => payloadOf(tokenOf(request)) !== undefined,
+    ),
+    'an assertion without a signature replaces the client_secret': needingNoSecret(({ body }) =>
+      /client_assertion=[^&]+\.(&|$)/.test(body.toString()),
+    ),
+    'the subject of a certificate in a header replaces the client_secret': needingNoSecret(
+      hasHeader('x-ssl-client-s-dn', /^CN=/),
     ),
     'a request without credentials gets a token of the first client': firstClientWhere(
       (form) => !form.has('client_id') && !form.has('client_secret'),
