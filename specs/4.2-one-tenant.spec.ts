@@ -14,22 +14,29 @@ import { checkWalk, walk, type Walk } from '../engine/run/walk/walk.ts';
 import { CONCURRENT_ROUNDS } from '../engine/run/rules/raw-request.ts';
 import { Untested } from '../engine/errors.ts';
 
+/** Ten pages of this size show enough of the second tenant. */
+const LEAST_PAGE = 25;
+
 /** Walks one window for both tenants: that of the sample, or one of the second tenant if that has none there. */
 async function bothWalks(kit: Kit): Promise<[Walk, Walk]> {
   await kit.tenantOf('secondTenant');
-  const { window } = await sampleDataOf(kit);
-  const walks = await walksOf(kit, window);
+  const sample = await sampleDataOf(kit);
+  const walks = await walksOf(kit, sample.window, sample.items.length);
   if (walks[1].items.length > 0) return walks;
   // The screenings of the tenants may be of different years.
   const [[from, to]] = WIDE_WINDOWS;
   const page = await kit.page({ from, to, pageSize: 50 }, { client: 'secondTenant' });
   const items = orderedItems(page).filter(({ at }) => isMovable(at));
-  return items.length > 0 ? walksOf(kit, windowOf(items)) : walks;
+  return items.length > 0 ? walksOf(kit, windowOf(items), items.length) : walks;
 }
 
-/** Alternately, so that an answer cached for one tenant would show up for the other. */
-async function walksOf(kit: Kit, window: PageQuery): Promise<[Walk, Walk]> {
-  const query = { ...window, pageSize: Math.min(400, kit.knowledge.pageSize) };
+/**
+ * Alternately, so that an answer cached for one tenant would show up for the other, and in two pages or more, because
+ * only those after a cursor may lack the tenant.
+ */
+async function walksOf(kit: Kit, window: PageQuery, count: number): Promise<[Walk, Walk]> {
+  const pageSize = Math.min(400, kit.knowledge.pageSize, Math.max(LEAST_PAGE, Math.ceil(count / 2)));
+  const query = { ...window, pageSize };
   const primary = await checkWalk(kit, query, { maxPages: 10 }, 'concurrently with the second tenant');
   const second = await walk(kit, query, { client: 'secondTenant', maxPages: 10 });
   await kit.page(query);
