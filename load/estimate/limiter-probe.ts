@@ -96,7 +96,7 @@ export interface Probed {
   /** Under constant overload, from the first rejection on: gives the long-run rate of any kind. */
   readonly pressed?: readonly Observation[] | undefined;
   readonly cutBy?: keyof ProbeLimits | undefined;
-  /** Whether, without a rejection, single requests at the end were late: a busy server answers them at once. */
+  /** Whether, without a rejection, single requests at the end were late: a busy server is idle by then. */
   readonly isLate?: boolean;
 }
 
