@@ -352,7 +352,7 @@ const walked = (...pages: readonly (readonly number[])[]): Exchange[] =>
   });
 
 const known = (...ids: readonly number[]) =>
-  ids.map((id) => ({ id: BigInt(id), testTime: at(id), at: instant(at(id)), firstSeen: 0 }));
+  ids.map((id) => ({ id: BigInt(id), testTime: at(id), at: instant(at(id)), firstSeen: 0, firstSeenMs: 0 }));
 
 test('a walk without a break has no picture', () => {
   expect(pictureOfWalk(walked([10, 11], [12, 20]), known(10, 11, 12, 20))).toBeUndefined();

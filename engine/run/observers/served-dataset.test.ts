@@ -7,7 +7,7 @@ import { instant } from '../../data/instant.ts';
 import { asServed, servedDataset, type FetchPage } from './served-dataset.ts';
 
 const AT = '2026-06-01T00:00:00Z';
-const dataset = [1n, 2n].map((id) => ({ id, at: instant(AT), testTime: AT, firstSeen: 0 }));
+const dataset = [1n, 2n].map((id) => ({ id, at: instant(AT), testTime: AT, firstSeen: 0, firstSeenMs: 0 }));
 
 function showing(ids: readonly number[]): Exchange {
   const items = ids.map((id) => `{"id":${id},"testTime":"${AT}"}`).join(',');

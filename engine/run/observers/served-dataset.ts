@@ -210,7 +210,13 @@ export async function oracleOfDataset(
   dataset: readonly Screening[],
 ): Promise<Oracle> {
   const tenantId = await run.tenantOf(client);
-  const items = dataset.map(({ id, testTime }) => ({ id, testTime, at: instant(testTime), firstSeen: 0 }));
+  const items = dataset.map(({ id, testTime }) => ({
+    id,
+    testTime,
+    at: instant(testTime),
+    firstSeen: 0,
+    firstSeenMs: 0,
+  }));
   let tooLarge: PageQuery | undefined;
   const fetchPage: FetchPage = async (query) => {
     const exchange = await run.client.send(run.request(tenantId, query, client), { unjudged: true });

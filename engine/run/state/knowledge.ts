@@ -1,6 +1,6 @@
 /** The known screenings of each tenant, from datasets or answers, with the pages that showed them. */
 import { createHash } from 'node:crypto';
-import type { Exchange } from '../../client/exchange.ts';
+import { endedAtMs, type Exchange } from '../../client/exchange.ts';
 import {
   countOf,
   DEFAULT_PAGE_SIZE,
@@ -196,7 +196,7 @@ export class Knowledge {
       if (!oracle || oracle.authoritative) continue;
       if (owner?.toLowerCase() === tenantId && isInWindow(at, parsed, oracle)) {
         isNew ||= !oracle.has(id, at);
-        oracle.add({ id, at, testTime }, sent, exchange.request.url);
+        oracle.add({ id, at, testTime }, sent, nowMs, exchange.request.url);
       }
     }
     if (isNew) this.newAtMs.set(tenantId, [...(this.newAtMs.get(tenantId) ?? []), nowMs]);
@@ -351,7 +351,13 @@ export class Knowledge {
     if (stays) shown.set(id, stays);
     if (oracle?.authoritative !== false || (stays && oracle.has(id, stays.at))) return true;
     oracle.forget(id);
-    if (stays) oracle.add(stays, this.sentBy.get(exchange) ?? exchange.seq, stays.exchange.request.url);
+    if (stays)
+      oracle.add(
+        stays,
+        this.sentBy.get(exchange) ?? exchange.seq,
+        endedAtMs(stays.exchange),
+        stays.exchange.request.url,
+      );
     return true;
   }
 }

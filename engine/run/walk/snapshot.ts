@@ -11,7 +11,7 @@ import { prefixMismatch } from '../../checks/selection.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
 import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
-import { stillThereLater } from '../state/context.ts';
+import { LONGEST_LAG_MS, stillThereLater } from '../state/context.ts';
 import { walk } from './walk.ts';
 
 interface Snapshot {
@@ -115,7 +115,8 @@ const reaches = ({ items, complete }: Snapshot, item: OrderedItem): boolean =>
 
 /**
  * The mismatch between two answers to the same request (4.2-repeatable). Without a dataset, screenings that only one
- * answer lacks may have been deleted: then only the others are compared.
+ * answer lacks may have been deleted, and a lagging replica may have lacked new ones at first: then only the others are
+ * compared.
  */
 export async function repeatMismatch(
   kit: Kit,
@@ -132,13 +133,15 @@ export async function repeatMismatch(
       : prefixMismatch(first, second, oracleOf);
   if (!mismatch) return undefined;
   const known = await kit.oracle();
-  const isKnown = ({ id }: OrderedItem): boolean => (known.get(id)?.firstSeen ?? Infinity) < first.seq;
   // A replica that deletes later shows again what the first answer lacks.
-  const back = lostFrom(second, first).filter(isKnown);
-  const lost = [...lostFrom(first, second), ...back];
-  return lost.length === 0 || (await stillThereLater(kit, second, lost)).length > 0
-    ? mismatch
-    : prefixMismatch(first, second, oracleOf, new Set(lost.map(({ id }) => id)));
+  const back = lostFrom(second, first).filter(({ id }) => (known.get(id)?.firstSeen ?? Infinity) < first.seq);
+  const mayBeLate = ({ id }: OrderedItem): boolean =>
+    !known.authoritative && first.startedAtMs < known.get(id)!.firstSeenMs + kit.pollingMs(LONGEST_LAG_MS);
+  const lost = [...lostFrom(first, second), ...back.filter((item) => !mayBeLate(item))];
+  const late = back.filter(mayBeLate);
+  if (lost.length > 0 && (await stillThereLater(kit, second, lost)).length > 0) return mismatch;
+  const ids = [...lost, ...late].map(({ id }) => id);
+  return ids.length === 0 ? mismatch : prefixMismatch(first, second, oracleOf, new Set(ids));
 }
 
 /** The items of one answer that the other one lacks, as far as it goes. */
