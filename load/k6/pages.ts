@@ -50,9 +50,13 @@ export default arrivals.iteration;
 // In outage tests, one traversal in four is a poll at the end of the window.
 const pollShare = name === 'poll' ? 1 : outages ? 0.25 : 0;
 
+/** The window in milliseconds, parsed once in each VU. */
+let firstMs: number | undefined;
+let lastMs = 0;
+
 /** Begins a traversal: polls begin where new screenings arrive, others anywhere in the window. All end with it. */
 function firstPage({ window: { from, to } }: SetupData, draw: () => number, client: Client): PageRequest {
-  const [firstMs, lastMs] = [Date.parse(from), Date.parse(to)];
+  if (firstMs === undefined) [firstMs, lastMs] = [Date.parse(from), Date.parse(to)];
   if (draw() >= pollShare)
     return client.first(new Date(firstMs + draw() * (lastMs - firstMs) * 0.95).toISOString(), to, pageSize);
   const headMs = Math.max(firstMs, lastMs - headSeconds * 1000);

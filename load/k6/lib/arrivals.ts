@@ -64,7 +64,8 @@ export function openArrivals<Data extends Pick<SetupData, 'startAtMs'>>(
     if (spikeFactor !== undefined)
       exec.vu.metrics.tags['phase'] = SPIKE.find(([, end]) => dueMs < end * seconds * 1000)![0];
     // Only the delay of a VU that was free in time is scheduler lag; otherwise the target caused it.
-    const schedulerLagMs = earlyMs > 0 ? Math.max(0, now() - dueAtMs) : 0;
+    const lateMs = earlyMs > 0 ? now() - dueAtMs : 0;
+    const schedulerLagMs = lateMs > 0 ? lateMs : 0;
     lag?.add(schedulerLagMs);
     const answered = send(data, { dueAtMs, dueMs, seed: seed * 7919 + index });
     record?.(answered, dueMs, schedulerLagMs, now() >= data.startAtMs + lastMs);

@@ -18,7 +18,7 @@ export interface Token {
 const EXTRA_HEADERS = JSON.parse(__ENV['SCREENINGS_HEADERS'] || '{}') as Record<string, string>;
 /** What each request needs, bound once: k6 looks up a global or an import by its name whenever it is used. */
 const { now } = Date;
-const { max, random } = Math;
+const { random } = Math;
 const { get } = http;
 const [isRecorded, nextOf] = [areRecordsRead, linkedNext];
 
@@ -85,12 +85,10 @@ export interface Sent extends Omit<Sample, 'dueMs'> {
   readonly errorCode: number;
 }
 
-type Times = Pick<Sent, 'serviceMs' | 'latencyMs'>;
-
 /** From connecting to the last byte: k6's duration excludes connecting, for which a client waits too. */
 function timeOf({ timings }: Answer): number {
   const { duration, connecting, tls_handshaking } = timings;
-  return duration + max(0, connecting) + max(0, tls_handshaking);
+  return duration + (connecting > 0 ? connecting : 0) + (tls_handshaking > 0 ? tls_handshaking : 0);
 }
 
 export interface PageRequest {
@@ -115,7 +113,7 @@ export class Client {
   readonly #judgedShare: number;
   readonly #base: string;
   #token!: Token;
-  /** Request parameters with the current token, by kind and size of page, and by whether the body is read. */
+  /** Request parameters with the current token, by their tags if there are any, and by whether the body is read. */
   #params: Record<string, RefinedParams<'text'>> = {};
   #renewAtMs = 0;
   /** Every token so far, to redact them from what is written. */
@@ -169,31 +167,36 @@ export class Client {
   fetchPage(pageRequest: PageRequest, dueAtMs: number, isJudged = random() < this.#judgedShare): Sent {
     const sentAtMs = now();
     let response: Answer | undefined;
+    let status = 0;
     let isSingle = sentAtMs < this.#renewAtMs;
     try {
       if (!isSingle) this.renew();
       response = get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
-      if (response.status === 401) {
+      status = response.status;
+      if (status === 401) {
         isSingle = false;
         if (this.isLoad) unauthenticated.add(1);
         this.renew();
         response = get(pageRequest.url, this.#paramsOf(pageRequest, isJudged));
+        status = response.status;
       }
     } catch {
       response = undefined;
+      status = 0;
     }
     const doneAtMs = now();
     // Date.now() has a resolution of one millisecond, so it is used only if there was more than one request.
     const exactMs = response ? timeOf(response) : 0;
-    const serviceMs = isSingle ? exactMs : max(exactMs, doneAtMs - sentAtMs);
-    const latencyMs = max(serviceMs, doneAtMs - dueAtMs);
+    const serviceMs = isSingle || exactMs > doneAtMs - sentAtMs ? exactMs : doneAtMs - sentAtMs;
+    const sinceDueMs = doneAtMs - dueAtMs;
+    const latencyMs = serviceMs > sinceDueMs ? serviceMs : sinceDueMs;
     if (this.#counts) {
       if (response) pages.add(1);
       // Also a request without a token was due, and `merge` compares their number with those that were.
       pageMs.add(latencyMs, { page: pageRequest.page });
-      if (response?.status === 200 && latencyMs >= this.config.p99Ms) late.add(1);
+      if (status === 200 && latencyMs >= this.config.p99Ms) late.add(1);
     }
-    return this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged);
+    return this.#judge(pageRequest, response, status, serviceMs, latencyMs, isJudged);
   }
 
   /** Requests a page, with its body. Retries after 429 for up to two minutes. */
@@ -212,8 +215,7 @@ export class Client {
     try {
       if (startedAtMs >= this.#renewAtMs) this.renew();
     } catch {
-      const times = { serviceMs: 0, latencyMs: 0 };
-      return { sent: this.#judge(pageRequest, undefined, times, false), sentAtMs: startedAtMs };
+      return { sent: this.#judge(pageRequest, undefined, 0, 0, 0, false), sentAtMs: startedAtMs };
     }
     const params = this.#paramsOf(pageRequest, isJudged);
     const response = await http.asyncRequest('GET', pageRequest.url, null, params);
@@ -222,11 +224,15 @@ export class Client {
     const latencyMs = timeOf(response);
     // The request is sent after connecting.
     const sentAtMs = startedAtMs + latencyMs - serviceMs;
-    return { sent: this.#judge(pageRequest, response, { serviceMs, latencyMs }, isJudged), sentAtMs };
+    return {
+      sent: this.#judge(pageRequest, response, response.status, serviceMs, latencyMs, isJudged),
+      sentAtMs,
+    };
   }
 
   #paramsOf({ page, pageSize }: PageRequest, isJudged: boolean): RefinedParams<'text'> {
-    return (this.#params[`${page} ${pageSize} ${isJudged}`] ??= {
+    const kind = areMetricsRead ? `${page} ${pageSize} ${isJudged}` : isJudged ? 'judged' : 'unread';
+    return (this.#params[kind] ??= {
       headers: {
         ...EXTRA_HEADERS,
         Authorization: `Bearer ${this.#token.value}`,
@@ -244,9 +250,15 @@ export class Client {
   }
 
   /** Counts, records and judges an answer, and reads its headers. */
-  #judge(pageRequest: PageRequest, response: Answer | undefined, times: Times, isJudged: boolean): Sent {
+  #judge(
+    pageRequest: PageRequest,
+    response: Answer | undefined,
+    status: number,
+    serviceMs: number,
+    latencyMs: number,
+    isJudged: boolean,
+  ): Sent {
     const { url } = pageRequest;
-    const status = response?.status ?? 0;
     if (this.isLoad && status !== 200) (status === 429 ? limited : errors).add(1);
     if (this.isLoad && !isRecorded)
       check(status, { 'a page request returns 200 or 429': () => status === 200 || status === 429 });
@@ -259,8 +271,8 @@ export class Client {
     return {
       status,
       response,
-      serviceMs: times.serviceMs,
-      latencyMs: times.latencyMs,
+      serviceMs,
+      latencyMs,
       errorCode: response?.error_code ?? 0,
       next: status === 200 ? nextOf(headers['Link'], url) : undefined,
       retryAfterSeconds: status === 429 ? retryAfterOf(headers) : undefined,

@@ -53,8 +53,8 @@ let log: typeof console.log | undefined;
 /** k6 makes a function on each access to `console.log`: it is kept, but not from the init stage, which has another. */
 const writeLine = (line: string): void => (log ??= console.log)(line);
 
-const { round } = Math;
-const rounded = (ms: number): number => round(ms * 100) / 100;
+/** To hundredths, without the cost of a call of Math.round. */
+const rounded = (ms: number): number => ((ms * 100 + 0.5) | 0) / 100;
 
 /** Arrivals of a VU that are written together, as each write costs as much as the rest of a record. */
 const TOGETHER_MS = 1000;
@@ -70,7 +70,7 @@ export function writeArrival(sent: Answered, due: number, schedulerLagMs: number
   const { status, errorCode = 0, retryAfterSeconds, policy, pages } = sent;
   const latencyMs = rounded(sent.latencyMs);
   const serviceMs = rounded(sent.serviceMs);
-  const times = `"dueMs":${rounded(due)},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs}`;
+  const times = `"dueMs":${due},"latencyMs":${latencyMs},"serviceMs":${serviceMs},"schedulerLagMs":${schedulerLagMs}`;
   const more =
     errorCode > 0 || policy || retryAfterSeconds !== undefined || pages !== undefined
       ? `,${JSON.stringify({ errorCode, retryAfterSeconds, policy, pages }).slice(1, -1)}`
