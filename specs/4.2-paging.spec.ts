@@ -98,9 +98,9 @@ function startsAt(tie: readonly OracleItem[]): [OracleItem, bigint][] {
 
 /** Ids that are negative, or wrap around to an id of the tie or before it when truncated to 32 or 64 bits. */
 const idsThatWrap = (first: OracleItem): [OracleItem, bigint][] =>
-  [...[-1n, -first.id, first.id + 2n ** 32n, 2n ** 63n, 2n ** 64n, first.id + 2n ** 64n], -MAX_ID - 2n].map(
-    (id) => [first, id],
-  );
+  [-1n, -first.id, 2n ** 63n, 2n ** 64n, -MAX_ID - 1n, -MAX_ID - 2n]
+    .concat([32n, 64n].map((bits) => first.id + 2n ** bits))
+    .map((id) => [first, id]);
 
 async function checkFromId(
   kit: Kit,

@@ -97,17 +97,13 @@ const EXCHANGED = new Map([
 
 /** Values are case-sensitive (RFC 6749, section 1.5) and must match completely. */
 const GRANTS = [
-  'password',
-  'authorization_code',
-  'refresh_token',
-  'urn:ietf:params:oauth:grant-type:jwt-bearer',
-  'urn:ietf:params:oauth:grant-type:token-exchange',
-  'CLIENT_CREDENTIALS',
-  'client_credentials_too',
-  INHERITED,
+  ...['password', 'authorization_code', ...EXCHANGED.keys()],
+  ...['CLIENT_CREDENTIALS', 'client_credentials_too', INHERITED],
 ];
 /** The only scope offered in v1 is screenings.read (section 9), although libraries know openid by themselves. */
-const SCOPES = ['openid', 'screenings.write', 'SCREENINGS.READ', 'screenings.read:all', INHERITED];
+const SCOPES = [
+  ...['openid', 'screenings.write', 'SCREENINGS.READ', 'screenings.read:all', 'screenings.*', INHERITED],
+];
 
 /** The client_id with the case of its letters inverted; empty if that is another client's, or a UUID (same value). */
 function otherCaseIds(kit: Kit, clientId: string): string[] {

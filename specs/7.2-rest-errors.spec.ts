@@ -231,9 +231,9 @@ const NO_SIZES = [
 const NO_IDS = [...NO_INTEGERS, ...NEAR_INTEGERS, '1.5', '7d0c5a52-3f0e-4b61-9c55-0d8a1f2b6e01'].map(
   (value) => refusal({ from_id: value }, 'invalid_request'),
 );
-/** 2^32 + 100 and 2^64 + 100 must not be truncated to 100. Numbers beyond 64 bits may also count as malformed. */
+/** 2^16 + 100, 2^32 + 100 and 2^64 + 100 must not be truncated to 100. Numbers beyond 64 bits may also count as malformed. */
 const OUT_OF_RANGE = [
-  ...sizes(['0', '1001', '-1', '1024', '10000', '4294967396'], 'page_size_out_of_range'),
+  ...sizes(['0', '1001', '-1', '1024', '10000', '65636', '4294967396'], 'page_size_out_of_range'),
   ...sizes(['18446744073709551716', '9'.repeat(40), '-0', '00'], 'page_size_out_of_range', 'invalid_request'),
 ];
 

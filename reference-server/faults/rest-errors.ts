@@ -242,6 +242,7 @@ export const restErrors: readonly Fault[] = [
     'truncates a negative pageSize to 32 bits': pageSize(/^-\d{10}$/, (text) =>
       String(BigInt.asIntN(32, BigInt(text))),
     ),
+    'truncates a pageSize to 16 bits': pageSize(/^\d{4,9}$/, (text) => String(Number(text) % 65_536)),
     'reduces a pageSize beyond 1000 to 1000': pageSize(/^\d{4,19}$/, (text) =>
       Number(text) > 1000 ? '1000' : text,
     ),
@@ -283,6 +284,7 @@ export const restErrors: readonly Fault[] = [
     'a tenant that is not onboarded gets an empty page': refusals([404], emptyPage),
   }),
   ...fails({ '4.2-from_id': /200, or 400.*500/, '7.2-no-unprovoked-5xx': /no 5xx/ })({
+    'the smallest from_id of 64 bits is 500': crashing(hasParameter('from_id', /^-9223372036854775808$/)),
     'a from_id below 64 bits is 500': crashing(
       (_, query) => /^-\d+$/.test(query.get('from_id') ?? '') && BigInt(query.get('from_id')!) < -(2n ** 63n),
     ),

@@ -33,6 +33,7 @@ const refused = (alter: Parameters<typeof answers>[0]): ServerOptions =>
   answers((answer, request) =>
     isTokenRequest(request) && [400, 401].includes(answer.status) ? alter(answer, request) : answer,
   );
+const GRANT_URN = 'urn:ietf:params:oauth:grant-type:';
 const isJson = hasHeader('content-type', /json/);
 const isNoBase64 = hasHeader('authorization', /^Basic .*[^\w+/=]/);
 
@@ -263,14 +264,8 @@ export const tokenErrorFaults: readonly Fault[] = [
     'decodes a form before it splits it': everyField((values) => values.map((value) => value.split('&')[0]!)),
     'a NUL ends a grant_type': first('grant_type', (type) => type.split('\0')[0]!),
     'an access token is a refresh token too': exchanging('refresh_token', 'refresh_token'),
-    'an access token is an assertion too': exchanging(
-      'urn:ietf:params:oauth:grant-type:jwt-bearer',
-      'assertion',
-    ),
-    'an access token is exchanged for another one': exchanging(
-      'urn:ietf:params:oauth:grant-type:token-exchange',
-      'subject_token',
-    ),
+    'an access token is an assertion too': exchanging(`${GRANT_URN}jwt-bearer`, 'assertion'),
+    'an access token is exchanged for another one': exchanging(`${GRANT_URN}token-exchange`, 'subject_token'),
   }),
   ...fails({ '7.1-unsupported_grant_type': /400 unsupported_grant_type.*invalid_grant/ })({
     'another grant_type is invalid_grant': tokenErrors(
@@ -281,6 +276,7 @@ export const tokenErrorFaults: readonly Fault[] = [
   ...fails({ '7.1-invalid_scope': /400 invalid_scope.*(200|token)/ })({
     'grants screenings.read for every scope': single('scope', () => 'screenings.read'),
     'grants all scopes for *': single('scope', (scope) => (scope === '*' ? 'screenings.read' : scope)),
+    'reads the wildcard of a scope': single('scope', (scope) => scope.replace(/\.\*$/, '.read')),
     'reads the dot of a scope as any letter': single('scope', (scope) =>
       scope.replace(/^screenings.read$/, 'screenings.read'),
     ),
@@ -331,6 +327,7 @@ export const tokenErrorFaults: readonly Fault[] = [
       (request, form) => isNoBase64(request) && form.has('client_secret'),
     ),
     'Basic that is no UTF-8 is 500': crashing((request) => basicOf(request)?.includes('\ufffd') === true),
+    'a form with an incomplete percent-encoding is 500': crashing(({ body }) => body.includes('%zz')),
     'a scope beyond 255 characters is 500': crashing(hasField('scope', /.{256}/s)),
     'a scope that is named twice is 500': crashing(hasField('scope', /^(\S+) \1$/)),
     'a wrong grant_type with a wrong scope is 500': crashing(
