@@ -2,7 +2,7 @@
 import { makeFolder } from '../engine/files.ts';
 import { appendFile, rm, open, writeFile } from 'node:fs/promises';
 import type { Connections } from './store/connections.ts';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 
 interface StoredEvent {
   readonly sequence: bigint;
@@ -141,13 +141,8 @@ function queue(connections: Connections, sink: Sink, tenantId: string, closing: 
   return () => (last = last.then(drain));
 }
 
-/** One NDJSON file. It is truncated unless an earlier process delivered to it. */
-export const fileSink = (file: string): Sink => filesSink(file, () => file);
-
-export const directorySink = (directory: string): Sink =>
-  filesSink(directory, (tenantId) => join(directory, `${tenantId}.ndjson`));
-
-function filesSink(path: string, fileOf: (tenantId: string) => string): Sink {
+/** NDJSON files of `path`: it, or one for each tenant in it. They are truncated unless an earlier process delivered to them. */
+export function filesSink(path: string, fileOf = (_tenantId: string): string => path): Sink {
   return {
     name: `file ${resolve(path)}`,
     batch: 10_000,

@@ -64,7 +64,6 @@ function soldFindings({ impossible }: Situation, play: Play): readonly ClientFai
   const { ended, printed, requests, stopped } = play;
   if (stopped || ended.status || ended.stdout === undefined) return [];
   if (!impossible) return collectionFindings(play);
-  if (ended.status === undefined) return [];
   const received = `exit status 0 with ${several(printed.screenings.length, 'screening')}`;
   const expected = 'an exit status other than 0: the window could not be collected';
   return [finding(expected, received, pageRequests(requests).slice(-3))];

@@ -1,9 +1,10 @@
 /** Starts reference servers on an open, loaded database. */
+import { join } from 'node:path';
 import { parseScreening, readScreenings, type Screening } from '../../engine/data/dataset.ts';
 import type { Connections } from '../store/connections.ts';
 import type { Database } from '../store/database.ts';
 import { CERTIFICATE_FILE, KEY, SELF_SIGNED } from '../http/certificates.ts';
-import { directorySink, fileSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
+import { filesSink, startDelivery, webhookSink, type Delivery, type Sink } from '../events.ts';
 import { listen, servingOnly, type Handler, type Listener, type Observer } from '../http/http.ts';
 import type { InProcess } from '../http/in-process.ts';
 import type { Outage, ScreeningStore, ServiceParts } from '../parts.ts';
@@ -161,8 +162,9 @@ export async function startServer(
     const target = await describeTarget(parts, provisioned, operations, options, tls && CERTIFICATE_FILE);
     const deliver = (sink: Sink, tenants: Iterable<string>): Delivery =>
       opened.use(startDelivery(connections, sink, tenants));
-    if (events) files.push(deliver(fileSink(events), [target.clients.primary.tenantId]));
-    if (eventsDir) files.push(deliver(directorySink(eventsDir), provisioned.onboarded));
+    if (events) files.push(deliver(filesSink(events), [target.clients.primary.tenantId]));
+    const tenantFile = (tenantId: string): string => join(eventsDir!, `${tenantId}.ndjson`);
+    if (eventsDir) files.push(deliver(filesSink(eventsDir, tenantFile), provisioned.onboarded));
     if (webhook) deliver(webhookSink(webhook), provisioned.onboarded);
     await Promise.all(files.map((file) => file.settle()));
 
