@@ -43,5 +43,6 @@ test('rejects a certificate that was altered, signed with another key or not sig
   await expect(verify('rubbish', keys.public)).rejects.toThrow('not a signed certificate');
   expect(() => readKey(JSON.stringify(keys.public), 'k', 'private')).toThrow('a public key cannot sign');
   expect(() => readKey(JSON.stringify(keys.private), 'k', 'public')).toThrow('a private key');
-  expect(() => readKey('{}', 'k', 'public')).toThrow('not a JWK');
+  for (const other of ['{}', 'null', 'rubbish', '{"kty":"oct","k":"AA"}'])
+    expect(() => readKey(other, 'k', 'public')).toThrow('k: not a JWK of a key pair, as npm run keys');
 });

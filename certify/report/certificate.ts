@@ -12,6 +12,7 @@ import {
   importJWK,
   type JWK,
 } from 'jose';
+import { parseJson } from '../../engine/client/json.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { REQUIREMENTS } from '../../engine/requirements.ts';
 import type { Report } from './report.ts';
@@ -71,12 +72,7 @@ export async function makeKeys(): Promise<{ readonly private: JWK; readonly publ
 
 /** Parses a key. Throws a UsageError. */
 export function readKey(text: string, label: string, kind: 'private' | 'public'): JWK {
-  let key: JWK;
-  try {
-    key = JSON.parse(text) as JWK;
-  } catch {
-    throw new UsageError(`${label}: not a JWK, as ${commandLine('keys')} makes them`);
-  }
+  const key = parseJson(text) as JWK | undefined;
   if (typeof key?.kty !== 'string' || key.kty === 'oct')
     throw new UsageError(`${label}: not a JWK of a key pair, as ${commandLine('keys')} makes them`);
   if (kind === 'private' && key.d === undefined) throw new UsageError(`${label}: a public key cannot sign`);
