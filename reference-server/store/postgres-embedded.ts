@@ -2,9 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { temporaryFolder } from '../../engine/files.ts';
-import { bind } from '../http/http.ts';
 import type { Outage } from '../parts.ts';
 
 export interface RunningPostgres {
@@ -19,7 +18,8 @@ export interface RunningPostgres {
 /** Returns a free port of 127.0.0.1; another process may bind it before the caller does. */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  const port = await bind(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
