@@ -49,6 +49,8 @@ export class Search {
   #banSeconds: number | undefined;
   /** From confirmation runs: the highest rate that held, and the lowest that did not. */
   #held = 0;
+  /** The number of paces before the run of that rate. */
+  #pacesBefore = 0;
   #top = Infinity;
   #predicted: Prediction | undefined;
   #seconds = 0;
@@ -95,7 +97,7 @@ export class Search {
     const why = `at times the target answered only ${slow.perSecond.toFixed(1)}/s`;
     return { ...figure, ...confirmedUnless(why) };
   }
-  /** A pace below a rate that held, between others that were faster although as many requests waited. */
+  /** A pace below a rate that held later, or between others that were faster, after one that was although as many waited. */
   #slowAtTimes(rate: number): Pace | undefined {
     const isFast = (slow: Pace, some: readonly Pace[]): boolean =>
       some.some(({ perSecond, queue }) => perSecond >= rate && queue >= slow.queue);
@@ -103,7 +105,7 @@ export class Search {
       (one, at) =>
         one.perSecond < SEARCH.slowed * rate &&
         isFast(one, this.#paces.slice(0, at)) &&
-        isFast(one, this.#paces.slice(at)),
+        (at < this.#pacesBefore || isFast(one, this.#paces.slice(at))),
     );
   }
   /** From all steps. Confirmation runs take precedence: short steps end before a queue near its limit settles. */
@@ -296,21 +298,30 @@ export class Search {
   async #confirm(rate: number): Promise<boolean> {
     const { slo, confirmSeconds } = this.#settings;
     const seconds = Math.max(confirmSeconds, Math.min(secondsAt(rate), this.#left()));
-    const from = this.#steps.length;
+    const [from, pacesBefore] = [this.#steps.length, this.#paces.length];
     const verdict = (): Verdict => {
       const own = new Evidence(this.#steps.slice(from), slo);
       const isOpen = this.#steps.at(-1)!.growing || !own.excludesErrors();
       return own.verdict() === 'holds' && isOpen ? 'undecided' : own.verdict();
     };
     await this.#run(rate, seconds);
-    if (verdict() === 'undecided' && this.#left() >= seconds) await this.#run(rate, seconds);
+    const isOpen = verdict() === 'undecided' || (verdict() === 'holds' && this.#breaksByFailures());
+    if (isOpen && this.#left() >= seconds) await this.#run(rate, seconds);
     const holds = verdict() === 'holds';
     if (!holds) this.#top = rate;
     else {
-      this.#held = rate;
+      [this.#held, this.#pacesBefore] = [rate, pacesBefore];
       this.#predict(this.#steps.at(-1)!);
     }
     return holds;
+  }
+
+  /** Whether failed answers, not late ones, break the SLO at higher rates. They come in bursts, which a run may miss. */
+  #breaksByFailures(): boolean {
+    const broken = this.#evidence().where(
+      ({ offered, verdict }) => offered < 2 * this.#limit() && verdict === 'breaks',
+    );
+    return broken.failures() * 2 > broken.late();
   }
 
   #predict({ offered, seconds, counted, late }: Step): void {

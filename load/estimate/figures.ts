@@ -4,7 +4,7 @@
  * holds also counts for lower rates, and one that breaks for higher rates.
  */
 import { ascending, largest, median, smallest, sum } from './numbers.ts';
-import { excludesErrors, meetsSlo, STEP, verdictOf } from './step.ts';
+import { binomialAtMost, excludesErrors, meetsSlo, STEP, verdictOf } from './step.ts';
 import type { Sample, Slo, Step, Verdict } from './step.ts';
 
 export const FIGURES = {
@@ -23,6 +23,8 @@ export const FIGURES = {
 const SAME = 0.005;
 /** A safety limit: share of saturation up to which queueing delays less than 1 % of the answers. */
 const SLIGHT = 0.3;
+/** Significance of an answer that the target changed. */
+const CHANGED = 0.001;
 
 export type Figure = Pick<Found, 'requestsPerSecond' | 'interval' | 'basis' | 'confirmed'> &
   Partial<Pick<Found, 'unconfirmed' | 'limitedBy' | 'quota'>>;
@@ -141,9 +143,19 @@ export class Evidence {
       isStillBad &&
       quiet.counted() >= STEP.leastSamples / 2 &&
       lowest <= SLIGHT * (this.saturation() ?? Infinity);
+    const changed = quiet.#steps.some((after, index) =>
+      quiet.#steps
+        .slice(0, index)
+        .some(
+          ({ offered, late, counted }) =>
+            offered >= after.offered && binomialAtMost(late, counted, after.late / after.counted) < CHANGED,
+        ),
+    );
     const why = this.#steps.some(({ limitedRate }) => limitedRate > this.slo.errorRate)
       ? 'the target answers 429 at every tested rate, and no quota predicts which requests'
-      : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';
+      : changed
+        ? 'at first, the target answered such rates better: an allowance may be used up'
+        : !isSure && 'the SLO held at no tested rate, but too few answers exclude a lower one';
     return { ...ordered(0, 0, high), basis: 'no-rate', ...confirmedUnless(why) };
   }
 }

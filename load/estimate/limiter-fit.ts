@@ -2,7 +2,7 @@
  * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
-import { areDelayedAlike, findConcurrencyLimit, shaperOf } from './other-limits.ts';
+import { isDelayedByLimit, findConcurrencyLimit, shaperOf } from './other-limits.ts';
 import type { FullPages, Shaper } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
@@ -40,7 +40,7 @@ export interface LimiterFinding {
   readonly declared?: Sample['policy'];
   /** Delays requests to an even pace, before it rejects any. */
   readonly shaper?: Shaper | undefined;
-  /** Rejects nothing, but after some number of requests answers are later, by the same time or also single ones. */
+  /** Rejects nothing, but after some number of requests answers are later: by the same time, by pauses, or also single ones. */
   readonly isDelaying?: true;
   /** Concurrency limit, if that and no rate limit explains the 429 answers. */
   readonly concurrencyLimit?: number;
@@ -79,7 +79,7 @@ export function identifyLimiter({ seen, cutBy, waited = [], pressed = [], isLate
   if (shaper)
     return { kind: shaper.orOneWorker && first < 0 ? 'none-found' : 'cannot-tell', shaper, ...noKind };
   if (seen.every(({ ok }) => ok))
-    return isLate || areDelayedAlike(seen)
+    return isLate || isDelayedByLimit(seen)
       ? { kind: 'cannot-tell', isDelaying: true, ...noKind }
       : { kind: 'none-found', ...noKind };
 

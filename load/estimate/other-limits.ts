@@ -100,16 +100,33 @@ export function shaperOf(seen: readonly Observation[]): Shaper | undefined {
 const ALIKE_DELAYS = 0.1;
 /** Significance level: random delays would follow the quick answers with this probability. */
 const BY_CHANCE = 0.01;
+/** Pauses that are no chance: their number, and how much longer they are than the first answers, of few at a time. */
+const [PAUSES, FIRST, LONGER] = [3, 7, 3];
+const LEAST_PAUSE_MS = 240;
 
-/** Whether a limit may delay answers instead of rejecting them: by the same time, and none before a number of them. */
-export function areDelayedAlike(seen: readonly Observation[]): boolean {
+/**
+ * Whether a limit may delay answers instead of rejecting them: none before a number of them, and by the same time, or
+ * while the target answers nothing, although many requests wait.
+ */
+export function isDelayedByLimit(seen: readonly Observation[]): boolean {
   const quickest = smallest(seen.map(({ rttMs }) => rttMs));
   const delays = seen.map(({ rttMs }) => rttMs - quickest);
   const held = ascending(delays.filter((ms) => ms > HELD_MS));
   if (held.length < LEAST_HELD) return false;
   const before = delays.findIndex((ms) => ms > HELD_MS);
   const isRandom = (1 - held.length / seen.length) ** before > BY_CHANCE;
-  return !isRandom && quantile(held, 0.9) < (1 + ALIKE_DELAYS) * quantile(held, 0.1);
+  const areAlike = quantile(held, 0.9) < (1 + ALIKE_DELAYS) * quantile(held, 0.1);
+  return !isRandom && (areAlike || pausesOf(seen) >= PAUSES);
+}
+
+/** The number of times that the target answered nothing for long, although many requests waited. */
+function pausesOf(seen: readonly Observation[]): number {
+  const endsMs = ascending(seen.map(({ sentMs, rttMs }) => sentMs + rttMs));
+  const leastMs = LEAST_PAUSE_MS + LONGER * largest(seen.slice(0, FIRST).map(({ rttMs }) => rttMs));
+  const waiting = (ended: number): number =>
+    seen.filter(({ sentMs }) => sentMs <= endsMs[ended]!).length - ended - 1;
+  return endsMs.filter((_, at) => endsMs[at + 1]! - endsMs[at]! > leastMs && waiting(at) >= LEAST_HELD)
+    .length;
 }
 
 /** Number of full pages, such as a back-fill reads. */

@@ -262,6 +262,13 @@ const NO_LIMITERS: Rows = {
     behaviour: { limits: [zoo.growingDelay(1500 + 3000 * random(), 4 + 6 * random())] },
     right: isKind('cannot-tell'),
   }),
+  'delays that double with each request beyond a bucket': limitOf(15, 50, (limit, random) => {
+    const bucket = { kind: 'token-bucket', limit, windowMs: 1000, burst: limit } as const;
+    return {
+      behaviour: { limits: [zoo.doublingDelay(bucket, 5 + 25 * random())] },
+      right: isKind('cannot-tell'),
+    };
+  }),
 };
 
 /** Draws a server of the rows in turn, the round-trip time of its network, and the mean jitter of each direction. */

@@ -204,6 +204,20 @@ export const growingDelay =
     });
   };
 
+/** Doubles the delay, from `firstMs` to 8 s, for each request beyond the limit, until it is not exceeded for a second. */
+export const doublingDelay =
+  (settings: LimiterSettings, firstMs: number): CreateLimiter =>
+  () => {
+    const limiter = createLimiter(settings);
+    let [delayMs, lastMs] = [0, -Infinity];
+    const ask = (atMs: number): number => {
+      if (limiter(atMs) > 0) [delayMs, lastMs] = [Math.min(8000, delayMs * 2 || firstMs), atMs];
+      else if (atMs > lastMs + 1000) delayMs = 0;
+      return 0;
+    };
+    return Object.assign(ask, { delayMs: () => delayMs });
+  };
+
 /** Others, at random times, use the same limit. */
 export const sharedWith =
   (othersPerSecond: number, settings: LimiterSettings): CreateLimiter =>
