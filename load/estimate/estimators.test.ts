@@ -163,19 +163,47 @@ for (const [name, create] of Object.entries(NO_QUOTAS))
     expect((await search(zoo.stepsAgainst(create(), 1))).basis).not.toBe('quota');
   });
 
-test('capacity: a rate that a burst allowance admitted for a while is not confirmed', async () => {
+/** Admits a burst of 439, and 152 more every 10 s. */
+function refilling(): zoo.VirtualTarget {
   const [tokens, burst, everyMs] = [152, 439, 10_000];
   let [left, refills] = [burst, 0];
-  const refilling = (atMs: number): number => {
+  const limiter = (atMs: number): number => {
     const now = Math.floor(atMs / everyMs);
     [left, refills] = [Math.min(burst, left + tokens * (now - refills)), now];
     if (left < 1) return everyMs - (atMs % everyMs);
     left -= 1;
     return 0;
   };
-  const found = await search(zoo.stepsAgainst(zoo.server({ limits: [() => refilling] }), 2));
-  expect(found.confirmed).toBe(false);
-});
+  return zoo.server({ limits: [() => limiter] });
+}
+
+/** A burstable processor: at full speed for 10,000 requests and 60 a second, then at 60 a second. */
+function withCredits(): zoo.VirtualTarget {
+  let [left, lastMs] = [10_000, 0];
+  const work = (atMs: number): number => {
+    [left, lastMs] = [Math.min(10_000, left + 0.06 * (atMs - lastMs)), atMs];
+    left = Math.max(0, left - 1);
+    return left > 1 ? 1 : 3.3;
+  };
+  return zoo.server({ service: exponentialService(200, 4), work }, 1);
+}
+
+/** The rest of a daily quota, beyond which it answers 403. */
+function usedUp(): zoo.VirtualTarget {
+  let left = 600;
+  return () => (left-- > 0 ? { status: 200, latencyMs: 5 } : { status: 403, latencyMs: 1 });
+}
+
+const UNCONFIRMED: Readonly<Record<string, () => zoo.VirtualTarget>> = {
+  'a rate that a burst allowance admitted for a while': refilling,
+  'a rate that a processor carries only until its credits are used up': withCredits,
+  'that no rate holds, once a daily quota is used up,': usedUp,
+};
+
+for (const [what, create] of Object.entries(UNCONFIRMED))
+  test(`capacity: ${what} is not confirmed`, async () => {
+    expect(await search(zoo.stepsAgainst(create(), 2))).toMatchObject({ confirmed: false });
+  });
 
 /** Up to which rates requests at random times keep the SLO, by simulation. */
 const WITHIN = [
