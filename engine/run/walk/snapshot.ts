@@ -1,5 +1,5 @@
 /** Screenings of a tenant at one time, and the changes between two times (1-read-only, 4.2-repeatable). */
-import type { Exchange } from '../../client/exchange.ts';
+import { endedAtMs, type Exchange } from '../../client/exchange.ts';
 import { differingMembers, member, parseOnce } from '../../client/json.ts';
 import { countOf, endsEmpty, isOrdered, orderedItems, pageOf, shows } from '../../client/page.ts';
 import type { OrderedItem, PageQuery } from '../../client/page.ts';
@@ -11,7 +11,7 @@ import { prefixMismatch } from '../../checks/selection.ts';
 import type { ClientName } from '../../target/target.ts';
 import type { Kit } from '../kit.ts';
 import { randomIntegers, seedFor, shuffled } from '../state/covering-array.ts';
-import { LONGEST_LAG_MS, stillThereLater } from '../state/context.ts';
+import { LONGEST_LAG_MS, stillThereLater, untilReplicasShow } from '../state/context.ts';
 import { walk } from './walk.ts';
 
 interface Snapshot {
@@ -139,9 +139,19 @@ export async function repeatMismatch(
     !known.authoritative && first.startedAtMs < known.get(id)!.firstSeenMs + kit.pollingMs(LONGEST_LAG_MS);
   const lost = [...lostFrom(first, second), ...back.filter((item) => !mayBeLate(item))];
   const late = back.filter(mayBeLate);
+  if (late.length > 0 && !(await isShownLater(kit, first, late))) return mismatch;
   if (lost.length > 0 && (await stillThereLater(kit, second, lost)).length > 0) return mismatch;
   const ids = [...lost, ...late].map(({ id }) => id);
   return ids.length === 0 ? mismatch : prefixMismatch(first, second, oracleOf, new Set(ids));
+}
+
+/** Whether the same request returns the items once every replica must show them; a failed request decides nothing. */
+async function isShownLater(kit: Kit, first: Exchange, items: readonly OrderedItem[]): Promise<boolean> {
+  const isShown = async (): Promise<boolean> => {
+    const page = await kit.client.send(first.request, { unjudged: true });
+    return page.status !== 200 || items.every((item) => shows(page, item));
+  };
+  return (await isShown()) || ((await untilReplicasShow(kit, endedAtMs(first))) && (await isShown()));
 }
 
 /** The items of one answer that the other one lacks, as far as it goes. */
