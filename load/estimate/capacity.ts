@@ -97,7 +97,10 @@ export class Search {
     const why = `at times the target answered only ${slow.perSecond.toFixed(1)}/s`;
     return { ...figure, ...confirmedUnless(why) };
   }
-  /** A pace below a rate that held later, or between others that were faster, after one that was although as many waited. */
+  /**
+   * A pace below a rate that held, if a pace before it was faster although as many requests waited, and one after it
+   * too, or the rate held after it.
+   */
   #slowAtTimes(rate: number): Pace | undefined {
     const isFast = (slow: Pace, some: readonly Pace[]): boolean =>
       some.some(({ perSecond, queue }) => perSecond >= rate && queue >= slow.queue);

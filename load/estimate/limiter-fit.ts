@@ -2,7 +2,7 @@
  * Identifies the limiter: fits the settings of each kind, and keeps the kinds that contradict almost no answer. A probe
  * that was cut short did not send everything that distinguishes the kinds, so no kind is named then.
  */
-import { isDelayedByLimit, findConcurrencyLimit, shaperOf } from './other-limits.ts';
+import { findConcurrencyLimit, isDelayedByLimit, shaperOf } from './other-limits.ts';
 import type { FullPages, Shaper } from './other-limits.ts';
 import { fitAll, SLACK_MS } from './limiter-candidates.ts';
 import { LIMITER_KINDS, type LimiterKind } from './limiter-models.ts';
