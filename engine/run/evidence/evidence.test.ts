@@ -76,14 +76,17 @@ test('commands send values around a secret, and a NUL', () => {
 const URL_OF = 'http://127.0.0.1/v1/tenants/a/screenings?from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z';
 
 test('shows where a page stops being valid JSON', () => {
-  const judged = (text: string): string[] =>
+  const judged = (text: string, encoding?: Exchange['encoding']): string[] =>
     pageObservers(() => undefined)
       .filter(({ id }) => id === '2.4-items')
-      .flatMap(({ judge }) => judge(exchangeOf(text, { url: URL_OF }))?.received ?? []);
+      .flatMap(({ judge }) => judge({ ...exchangeOf(text, { url: URL_OF }), encoding })?.received ?? []);
   expect(judged('{"items":[1,],"links":{}}')).toEqual([
     expect.stringMatching(/^no JSON: .* at position 12 of 25$/),
   ]);
   expect(judged('')).toEqual(['no JSON: an empty body']);
+  expect(judged('', 'not what Content-Encoding says')).toEqual([
+    'no JSON: a body that is not what Content-Encoding says',
+  ]);
   expect(judged('{"items":null}')).toEqual(['items: null']);
 });
 
