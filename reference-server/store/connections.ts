@@ -8,6 +8,8 @@ const POOL_SIZE = 10;
 /** PostgreSQL cancels a slow statement itself; the client's timeout is longer, for a server that no longer answers. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
+/** A statement that changes the schema may wait for another connection's lock. */
+const EXECUTE_TIMEOUT_MS = 30_000;
 
 export class Connections implements AsyncDisposable {
   readonly #name = `screenings-${randomBytes(6).toString('hex')}`;
@@ -105,9 +107,13 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Executes a statement over a connection of its own. */
+/** Executes a statement over a connection of its own. Throws an Error if it fails, or takes half a minute. */
 export async function execute(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: EXECUTE_TIMEOUT_MS,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {
