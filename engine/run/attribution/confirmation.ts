@@ -75,7 +75,7 @@ export async function confirmFindings(run: RunContext, baseline: Baseline | unde
     if (exchange && endedAtMs(exchange) < settledSinceMs) return;
     settledSinceMs = Date.now();
     knowledge.knownBefore = client.requests + 1;
-    newestMs = Math.max(0, ...[...knowledge.newAtMs.values()].flat());
+    newestMs = Math.max(0, ...[...knowledge.newAtMs.values()].map((times) => times.at(-1)!));
     await untilReplicasShow(run, newestMs);
   };
   const outlastCaches = (): Promise<boolean> => untilReplicasShow(run, newestMs, LONGEST_CACHED_MS);

@@ -16,6 +16,7 @@ import {
   compareInstants,
   formatInstant,
   instant,
+  mostDigits,
   isMovable,
   offsetMinutesOf,
   roundInstant,
@@ -132,7 +133,10 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
     const shown = byId.get(item.id);
     return shown ? [{ item, shown }] : [];
   });
-  const digits = Math.max(COARSEST_DIGITS, ...pairs.map(({ shown }) => shown.at.fraction.length));
+  const digits = mostDigits(
+    pairs.map(({ shown }) => shown.at),
+    COARSEST_DIGITS,
+  );
   // Of a short page, or of none, no item may be finer than what it shows.
   const isCoarser = pairs.some(({ item }) => item.at.fraction.length > digits);
   const made = [cutInstant, roundInstant].find((make) =>
@@ -159,7 +163,10 @@ async function coarserThan(
   if (seen.size === 0) return undefined;
   const digitsOf = ({ at }: { at: Instant }): number => at.fraction.length;
   const most = (): number =>
-    Math.max(COARSEST_DIGITS, ...[...seen.values()].map(({ served }) => digitsOf(served)));
+    mostDigits(
+      [...seen.values()].map(({ served }) => served.at),
+      COARSEST_DIGITS,
+    );
   const unseen = exact.items.filter(
     (item) => isMovable(item.at) && !seen.has(item.id) && digitsOf(item) > most(),
   );

@@ -8,6 +8,7 @@ import {
   formatInstant,
   isInside,
   isMovable,
+  mostDigits,
   offsetMinutesOf,
   readableText,
   sameInstant,
@@ -308,8 +309,11 @@ export function windowOf(items: readonly { readonly at: Instant }[]): PageQuery 
 }
 
 /** Microseconds, or finer if an item is finer. */
-export const stepDigits = (items: readonly { at: Instant }[]): number =>
-  Math.max(6, ...items.map(({ at }) => at.fraction.length));
+export const stepDigits = (items: readonly { readonly at: Instant }[]): number =>
+  mostDigits(
+    items.map(({ at }) => at),
+    6,
+  );
 
 /** Groups of two and more items with the same instant, in order. */
 function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
