@@ -358,6 +358,8 @@ export const restErrors: readonly Fault[] = [
     'an If-Modified-Since that is no date is 500': crashing(hasHeader('if-modified-since', /^\D+$/)),
     'an If-None-Match without its second quote is 500': crashing(hasHeader('if-none-match', /^"[^"]*$/)),
     'an Accept-Encoding without a coding is 500': crashing(hasHeader('accept-encoding', /^;/)),
+    'an Accept-Encoding without identity is 500': crashing(hasHeader('accept-encoding', /identity;q=0/)),
+    'a quality of Accept that is no number is 500': crashing(hasHeader('accept', /q=\D/)),
     'an X-Forwarded-For without an address is 500': crashing(hasHeader('x-forwarded-for', /^[^\d:]*$/)),
   }),
   ...fails({ '7.2-no-unprovoked-5xx': /no 500 after (from_id|to),.*500/ })({

@@ -328,6 +328,8 @@ export const tokenErrorFaults: readonly Fault[] = [
     ),
     'Basic that is no UTF-8 is 500': crashing((request) => basicOf(request)?.includes('\ufffd') === true),
     'a form with an incomplete percent-encoding is 500': crashing(({ body }) => body.includes('%zz')),
+    'a field without a name is 500': crashing(({ body }) => /(^|&)=/.test(body.toString())),
+    'a client_secret beyond 4,096 octets is 500': crashing(hasField('client_secret', /.{4097}/s)),
     'a scope beyond 255 characters is 500': crashing(hasField('scope', /.{256}/s)),
     'a scope that is named twice is 500': crashing(hasField('scope', /^(\S+) \1$/)),
     'a wrong grant_type with a wrong scope is 500': crashing(

@@ -161,7 +161,7 @@ const ODD_HEADERS: Readonly<Record<string, string>> = {
   'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) '.repeat(10).trim(),
   referer: `https://example.com/${'screenings/'.repeat(26)}`,
   'accept-language': ';;q=x',
-  'accept-encoding': ';;q=x',
+  'accept-encoding': ';;q=x, identity;q=0',
   cookie: 'a;=;;',
   traceparent: '00-zz',
   'if-modified-since': 'yesterday',
