@@ -330,6 +330,7 @@ export const tokenErrorFaults: readonly Fault[] = [
     'a form with an incomplete percent-encoding is 500': crashing(({ body }) => body.includes('%zz')),
     'a field without a name is 500': crashing(({ body }) => /(^|&)=/.test(body.toString())),
     'a client_secret beyond 4,096 octets is 500': crashing(hasField('client_secret', /.{4097}/s)),
+    'a client_secret beyond ASCII is 500': crashing(hasField('client_secret', /[^\0-\x7f]/)),
     'a scope beyond 255 characters is 500': crashing(hasField('scope', /.{256}/s)),
     'a scope that is named twice is 500': crashing(hasField('scope', /^(\S+) \1$/)),
     'a wrong grant_type with a wrong scope is 500': crashing(
