@@ -119,7 +119,7 @@ test(
   async ({ kit }) => {
     unlessTokensHang(kit);
     // The first one is longer than a usual column, too.
-    const odd = [`${ASTRAL}%22%27%5C${'x'.repeat(255)}`, 'a%00b', '%ff%fe', '%ED%A0%80', '%zz'];
+    const odd = [`${ASTRAL}%22%27%5C${'x'.repeat(255)}`, 'a%00b', '%ff%fe', '%ED%A0%80'];
     // A table of granted scopes may hold each one once.
     odd.push(`${OFFERED_SCOPE}+${OFFERED_SCOPE}`);
     // Sent as a body, so that no observer expects the errors of section 7.1: a filter may reject the odd header first.
@@ -130,10 +130,10 @@ test(
     const valid = tokenRequestOf(kit, formEncode(kit.client.validForm('primary')));
     for (const authorization of ['Basic %/w==', 'Basic YWJj'])
       await kit.send({ ...valid, headers: { ...valid.headers, authorization } });
-    // Names that JavaScript objects have already, one that occurs twice, as RFC 8707 has it: a map may reject it, and an
-    // empty one. In a request of their own, since a server that rejects them does not read the scopes.
+    // Names that JavaScript objects have already, and one that occurs twice, as RFC 8707 has it: a map may reject it. In a
+    // request of their own, since a server that rejects them does not read the scopes.
     const names = '__proto__=x&constructor[prototype]=y&hasOwnProperty=x&toString=x&resource=x&resource=y&';
-    const bodies = [...oddForms(kit, 'scope', odd), `${valid.body}&&=x&${names}`];
+    const bodies = [...oddForms(kit, 'scope', odd), `${valid.body}&${names}`];
     await mapConcurrently(bodies, (body) => sendForm(kit, body));
     await sendForm(kit, '', '');
     const untyped = '{"grant_type":1,"client_id":["x"],"client_secret":{},"scope":null}';

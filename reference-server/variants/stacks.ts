@@ -195,13 +195,6 @@ export const stacks: Groups = {
         ? text.replace(/(?:%20|\+)(?=\d\d(:|%3A)\d\d$)/i, '%2B')
         : undefined,
     ),
-    // Of Undertow, Netty and RESTEasy.
-    'a parser of forms that answers 500 with HTML to a % without two digits, and to a pair without a name':
-      intercepting(
-        () => html(500, 'Internal Server Error'),
-        (request) =>
-          isTokenRequest(request) && /%(?![0-9a-f]{2})|(^|&)=/i.test(request.body.toString('latin1')),
-      ),
     // Of WSGI, such as Django.
     'the body of a token request without Content-Length is empty': refusing(
       '400 invalid_request',
@@ -242,6 +235,13 @@ export const stacks: Groups = {
           : answer;
       };
     }),
+    // Of Undertow, Netty and RESTEasy. Last, since those above write a form anew.
+    'a parser of forms that answers 500 with HTML to a % without two digits, and to a pair without a name':
+      intercepting(
+        () => html(500, 'Internal Server Error'),
+        (request) =>
+          isTokenRequest(request) && /%(?![0-9a-f]{2})|(^|&)=/i.test(request.body.toString('latin1')),
+      ),
   },
   // Of Spring MVC, Spring Security and its authorization server, without any configuration.
   'on Spring': {
