@@ -236,7 +236,9 @@ const unlessSince = (mismatch: Mismatch, change: 'amended' | 'deleted' | 'stored
 
 /** The mismatch if the event equals a REST object except that its id was rounded to a double. */
 function roundedId({ data, screeningId }: Captured, { byId }: Rest): Mismatch | undefined {
-  if (screeningId === undefined || !isObject(data)) return undefined;
+  // Most ids need no search, which is long for a capture of many screenings that REST does not return.
+  if (screeningId === undefined || Number.isSafeInteger(Number(screeningId)) || !isObject(data))
+    return undefined;
   for (const [id, item] of byId) {
     const isRounded = id !== screeningId && BigInt(Number(id)) === screeningId && isObject(item);
     if (isRounded && firstDifference({ ...item, id: member(data, 'id')! }, data) === undefined)
