@@ -72,6 +72,8 @@ function fail(kit: Kit, id: RequirementId, { expected, received }: Mismatch, lin
 
 interface Rest {
   readonly byId: ReadonlyMap<bigint, Json>;
+  /** The ids that a double rounds, by the rounded id. */
+  readonly byDouble: ReadonlyMap<bigint, readonly bigint[]>;
   /** Why the traversal did not reach the end of the window; undefined if it did. */
   readonly brokenOff: string | undefined;
 }
@@ -91,10 +93,13 @@ const restOf = ({ from, to }: Window, kit: Kit): Promise<Rest> => {
   return kit.once(`events of ${query.from} to ${query.to}`, async () => {
     const walked = await walk(kit, query, { maxPages: WALK_PAGES });
     const items = walked.exchanges.flatMap((exchange) => pageOf(exchange).items ?? []);
-    return {
-      byId: new Map(items.flatMap((item) => (item.id === undefined ? [] : [[item.id, item.json]]))),
-      brokenOff: whyBrokenOff(walked),
-    };
+    const byId = new Map(items.flatMap((item) => (item.id === undefined ? [] : [[item.id, item.json]])));
+    const byDouble = new Map<bigint, bigint[]>();
+    for (const id of byId.keys()) {
+      const double = BigInt(Number(id));
+      if (double !== id) byDouble.set(double, [...(byDouble.get(double) ?? []), id]);
+    }
+    return { byId, byDouble, brokenOff: whyBrokenOff(walked) };
   });
 };
 
@@ -165,7 +170,9 @@ const screeningEvents = (kit: Kit): Promise<ScreeningEvents> =>
   kit.once('events about screenings', async () => {
     const all = await captured(kit);
     const span = spanOf(all, kit.target.window);
-    const rest: Rest = span ? await restOf(span, kit) : { byId: new Map(), brokenOff: undefined };
+    const rest: Rest = span
+      ? await restOf(span, kit)
+      : { byId: new Map(), byDouble: new Map(), brokenOff: undefined };
     const differences = new Map<Captured, Mismatch | undefined>();
     for (const event of all) {
       const item = event.screeningId === undefined ? undefined : rest.byId.get(event.screeningId);
@@ -235,19 +242,14 @@ const unlessSince = (mismatch: Mismatch, change: 'amended' | 'deleted' | 'stored
 });
 
 /** The mismatch if the event equals a REST object except that its id was rounded to a double. */
-function roundedId({ data, screeningId }: Captured, { byId }: Rest): Mismatch | undefined {
-  // Most ids need no search, which is long for a capture of many screenings that REST does not return.
-  if (screeningId === undefined || Number.isSafeInteger(Number(screeningId)) || !isObject(data))
-    return undefined;
-  for (const [id, item] of byId) {
-    const isRounded = id !== screeningId && BigInt(Number(id)) === screeningId && isObject(item);
-    if (isRounded && firstDifference({ ...item, id: member(data, 'id')! }, data) === undefined)
-      return differs(
-        `id: ${id}, as REST returns it`,
-        `id: ${screeningId}, which is what a double makes of it`,
-      );
-  }
-  return undefined;
+function roundedId({ data, screeningId }: Captured, { byId, byDouble }: Rest): Mismatch | undefined {
+  if (screeningId === undefined || !isObject(data)) return undefined;
+  const id = byDouble.get(screeningId)?.find((exact) => {
+    const item = byId.get(exact);
+    return isObject(item) && firstDifference({ ...item, id: member(data, 'id')! }, data) === undefined;
+  });
+  if (id === undefined) return undefined;
+  return differs(`id: ${id}, as REST returns it`, `id: ${screeningId}, which is what a double makes of it`);
 }
 
 test(
