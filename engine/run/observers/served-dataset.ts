@@ -133,10 +133,8 @@ export function asServed<T extends Key>(stored: readonly T[], served: readonly K
     const shown = byId.get(item.id);
     return shown ? [{ item, shown }] : [];
   });
-  const digits = mostDigits(
-    pairs.map(({ shown }) => shown.at),
-    COARSEST_DIGITS,
-  );
+  const shown = pairs.map((pair) => pair.shown);
+  const digits = mostDigits(shown, COARSEST_DIGITS);
   // Of a short page, or of none, no item may be finer than what it shows.
   const isCoarser = pairs.some(({ item }) => item.at.fraction.length > digits);
   const made = [cutInstant, roundInstant].find((make) =>
@@ -162,19 +160,20 @@ async function coarserThan(
   shown.forEach(remember);
   if (seen.size === 0) return undefined;
   const digitsOf = ({ at }: { at: Instant }): number => at.fraction.length;
-  const most = (): number =>
+  const shownDigits = (): number =>
     mostDigits(
-      [...seen.values()].map(({ served }) => served.at),
+      [...seen.values()].map(({ served }) => served),
       COARSEST_DIGITS,
     );
+  const before = shownDigits();
   const unseen = exact.items.filter(
-    (item) => isMovable(item.at) && !seen.has(item.id) && digitsOf(item) > most(),
+    (item) => isMovable(item.at) && !seen.has(item.id) && digitsOf(item) > before,
   );
   for (const item of unseen.slice(0, SINGLES)) {
     const exchange = await fetchPage(around([item], pageSize));
     if (exchange) remember(exchange);
   }
-  const digits = most();
+  const digits = shownDigits();
   const all = [...seen.values()];
   const finer = all.filter(({ known }) => digitsOf(known) > digits);
   if (finer.length === 0 || finer.length < Math.min(2, unseen.length)) return undefined;

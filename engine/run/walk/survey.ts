@@ -309,11 +309,7 @@ export function windowOf(items: readonly { readonly at: Instant }[]): PageQuery 
 }
 
 /** Microseconds, or finer if an item is finer. */
-export const stepDigits = (items: readonly { readonly at: Instant }[]): number =>
-  mostDigits(
-    items.map(({ at }) => at),
-    6,
-  );
+export const stepDigits = (items: readonly { readonly at: Instant }[]): number => mostDigits(items, 6);
 
 /** Groups of two and more items with the same instant, in order. */
 function tiesOf(items: readonly OracleItem[]): OracleItem[][] {
